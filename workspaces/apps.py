@@ -1,0 +1,23 @@
+"""The workspaces app."""
+
+from django.apps import AppConfig
+
+from integrations.clients.models.loop import before_call
+
+
+class WorkspacesConfig(AppConfig):
+    """Tenants, agents, owners, buckets, files, settings, jobs and the outbox."""
+
+    name = "workspaces"
+    default_auto_field = "django.db.models.BigAutoField"
+    verbose_name = "Workspaces"
+
+    def ready(self) -> None:
+        """Joins the outbox and the model clients."""
+        from workspaces.outbox import on_nudge  # noqa: PLC0415 - models are not loaded before
+        from workspaces.tasks import send_nudge  # noqa: PLC0415
+        from workspaces.tenancy import release_connection  # noqa: PLC0415
+
+        # No model is waited for with a database connection in hand, and never inside a transaction.
+        before_call.append(release_connection)
+        on_nudge(send_nudge)
