@@ -1,0 +1,20 @@
+"""The memory app."""
+
+from django.apps import AppConfig
+
+
+class MemoryConfig(AppConfig):
+    """Conversations, the context of a turn, chat and extraction."""
+
+    name = "memory"
+    default_auto_field = "django.db.models.BigAutoField"
+    verbose_name = "Memory"
+
+    def ready(self) -> None:
+        """Joins the outbox and the upkeep."""
+        from memory.handlers import register_topics  # noqa: PLC0415 - models are not loaded before
+        from memory.services.upkeep import close_abandoned  # noqa: PLC0415
+        from workspaces.services.maintenance import join_maintenance  # noqa: PLC0415
+
+        register_topics()
+        join_maintenance(close_abandoned)

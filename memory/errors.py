@@ -1,0 +1,22 @@
+"""Errors of the memory app are those of the domain; this names the codes that only it uses."""
+
+from __future__ import annotations
+
+from workspaces.errors import NotFound, TooLarge
+
+MAX_MESSAGE_BYTES = 256 * 1024
+"""Bytes in UTF-8 that one message may have (contract §4)."""
+
+
+def conversation_not_found(external_id: str) -> NotFound:
+    """There is no such conversation for this caller."""
+    return NotFound("conversation_not_found", f"There is no conversation {external_id!r}.")
+
+
+def check_message_size(content: str) -> None:
+    """Raises `TooLarge` for a message above 256 KiB."""
+    size = len(content.encode(errors="surrogatepass"))
+    if size > MAX_MESSAGE_BYTES:
+        raise TooLarge(
+            "message_too_large", f"A message holds at most {MAX_MESSAGE_BYTES} bytes; this has {size}."
+        )

@@ -1,0 +1,12 @@
+"""Outbox topics of the memory app."""
+
+from __future__ import annotations
+
+from memory.services.extract import handle_extraction
+from memory.services.turns import EXTRACT
+from workspaces import outbox
+
+
+def register_topics() -> None:
+    """Called once at start."""
+    outbox.register(EXTRACT, family="extract", handle=handle_extraction)

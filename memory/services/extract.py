@@ -1,0 +1,487 @@
+"""Extraction: what a conversation holds that is worth keeping goes into the person's files.
+
+Works a conversation's backlog in windows, each applied in one transaction with the watermark that says how far
+it got: a crash repeats at most the window that was being thought about, and stores it once. The lane of the
+bucket is the lock; the cooldown is a row; a turn that is held back keeps its place before the watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from django.db.models import F
+from django.utils import timezone
+
+from integrations.clients.errors import ProviderError
+from memory.logic.gate import GateInput, Reason, Verdict, decide, is_explicit_remember
+from memory.logic.transcript import Transcript, build
+from memory.models import Conversation, ExtractionState, Message
+from memory.prompts.extract import Extract, ExtractAnswer, ExtractGiven
+from memory.queries import messages_of, recalled_texts, waiting_messages
+from memory.services.transcripts import lines_of
+from memory.services.turns import EXTRACT
+from workspaces import outbox
+from workspaces.access import open_for_job
+from workspaces.llm import Answered, ask, model_in_force
+from workspaces.logic.names import MEMORY, PROFILE, daily_note
+from workspaces.models import Agent, Bucket, Change, File, Run
+from workspaces.outbox import Delivery
+from workspaces.queries import owner_name, zone_of
+from workspaces.services.files import Author, Written, append_to_file, rewrite_file
+from workspaces.settings import Effective, effective
+from workspaces.tenancy import tenant
+from workspaces.types import AuthorKind, BucketRef, Reach, RunStatus, Scope
+
+KIND: Final = "extract"
+ACTOR: Final = "job:extract"
+_M: Final = "mate.memory."
+MOST_CONVERSATIONS: Final = 200
+"""Conversations that one run looks at, the latest; what is left over comes with the next turn."""
+MOST_LOOKED_AT: Final = 50
+"""The latest waiting messages of a conversation that are looked at for an explicit request."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Whose memory is extracted. `own` holds the conversations, `target` the files that are written."""
+
+    own: BucketRef
+    target: BucketRef
+    reach: Reach
+    settings: Effective
+    zone: ZoneInfo
+    called: str
+    model: str
+    cooldown_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A conversation with a backlog, and what the gates say of it."""
+
+    conversation: Conversation
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A file as the model saw it."""
+
+    text: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """One stretch of the backlog, with the files as they stood when it was read."""
+
+    conversation: Conversation
+    messages: tuple[Message, ...]
+    transcript: Transcript
+    day: date
+    profile: _Seen
+    memory: _Seen
+    note: _Seen
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What a run has done so far; stored with it after each window."""
+
+    files: dict[str, None] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    echoes: int = 0
+    windows: int = 0
+    messages: int = 0
+
+
+def handle_extraction(delivery: Delivery) -> None:
+    """The handler of `memory.extract`: gates each conversation that has a backlog, works through those that may
+    go, then starts the cooldown. A manual message is about one conversation only."""
+    job = _load(delivery)
+    if job is None:
+        own, reach = open_for_job(delivery.bucket_id)
+        with delivery.finishing(reach):
+            _close_queued(own, delivery, reason="agent_gone")
+        return
+    judged = _judge(job, delivery, now=timezone.now())
+    going = [one for one in judged if one.verdict.go]
+    held_until = [one.verdict.until for one in judged if one.verdict.until is not None]
+    if not going:
+        _hold_back(job, delivery, judged, until=min(held_until, default=None))
+        return
+    run = _open_run(job, delivery, going)
+    tally = _Tally()
+    try:
+        for one in going:
+            while (window := _read_window(job, one.conversation)) is not None:
+                answered = _think(job, window)
+                _apply(job, delivery, run, window, answered, tally)
+    except ProviderError as error:
+        _fail(job, delivery, run, error)
+        raise
+    _finish(job, delivery, run, tally, is_holding=bool(held_until))
+
+
+def queue_manual(own: BucketRef, conversation: Conversation, *, actor: str) -> Run:
+    """A run that a person asked for. Inside the caller's `tenant(…)`; count, length and cooldown do not hold it."""
+    run: Run = Run.objects.create(
+        workspace_id=own.workspace_id,
+        bucket_id=own.id,
+        kind=KIND,
+        trigger="manual",
+        actor=actor,
+        subject=conversation.external_id,
+        created_at=timezone.now(),
+    )
+    outbox.emit(
+        own, EXTRACT, key=f"manual:{run.pk}", payload={"conversation": conversation.pk, "run": run.pk}
+    )
+    return run
+
+
+# --- load -------------------------------------------------------------------------------------------------
+
+
+def _load(delivery: Delivery) -> _Job | None:
+    own, reach = open_for_job(delivery.bucket_id)
+    with tenant(reach):
+        agent = Agent.objects.of_workspace(own.workspace_id).filter(pk=own.agent_id).first()
+        if agent is None:
+            return None
+        settings = effective(own.workspace_id, agent.pk)
+        target = own if settings.flag(_M + "lifecycle-mediator-enabled") else _team_of(own)
+        state = ExtractionState.objects.of(own).first()
+        return _Job(
+            own=own,
+            target=target,
+            reach=Reach(own.workspace_id, reach.buckets, tuple({own.id, target.id})),
+            settings=settings,
+            zone=zone_of(own.workspace_id, own.owner_key),
+            called=owner_name(own.workspace_id, own.owner_key),
+            model=model_in_force(agent.model),
+            cooldown_until=state.cooldown_until if state else None,
+        )
+
+
+def _team_of(own: BucketRef) -> BucketRef:
+    pk = (
+        Bucket.objects.of_workspace(own.workspace_id)
+        .values_list("pk", flat=True)
+        .get(agent_id=own.agent_id, owner=None)
+    )
+    return BucketRef(id=pk, workspace_id=own.workspace_id, scope=Scope.TEAM, agent_id=own.agent_id)
+
+
+def _judge(job: _Job, delivery: Delivery, *, now: datetime) -> list[_Judged]:
+    """Every conversation with a backlog and its verdict, in the order in which things were said."""
+    manual = delivery.payload.get("conversation")
+    with tenant(job.reach):
+        rows = Conversation.objects.of(job.own)
+        rows = rows.filter(pk=manual) if manual else rows.filter(last_message__gt=F("extracted_upto"))
+        newest = list(rows.order_by("-last_message")[:MOST_CONVERSATIONS])
+        return [
+            _Judged(one, _verdict(job, one, is_manual=bool(manual), now=now))
+            for one in sorted(newest, key=lambda one: (one.last_at, one.pk))
+        ]
+
+
+def _verdict(job: _Job, conversation: Conversation, *, is_manual: bool, now: datetime) -> Verdict:
+    settings = job.settings
+    said = list(
+        messages_of(conversation)
+        .filter(pk__gt=conversation.extracted_upto, is_owner=True)
+        .order_by("-pk")
+        .values_list("content", flat=True)[:MOST_LOOKED_AT]
+    )
+    last = messages_of(conversation).order_by("-pk").first()
+    return decide(
+        GateInput(
+            auto_enabled=settings.flag(_M + "auto-summarize-enabled"),
+            source=conversation.source,
+            skip_cron=settings.flag(_M + "skip-cron-conversations"),
+            message_count=messages_of(conversation).count(),
+            min_messages=settings.count(_M + "min-messages-for-summarize"),
+            last_user_length=len(said[0]) if said else 0,
+            min_length=settings.count(_M + "min-user-message-length"),
+            explicit=any(is_explicit_remember(text) for text in said),
+            manual=is_manual,
+            cooldown_until=job.cooldown_until,
+            now=now,
+            last_answer_failed=bool(last and last.failed),
+        )
+    )
+
+
+def _read_window(job: _Job, conversation: Conversation) -> _Window | None:
+    """The next messages of one day, and the files as they stand; None when the backlog is worked through."""
+    with tenant(job.reach):
+        conversation = Conversation.objects.of(job.own).filter(pk=conversation.pk).first()
+        most = job.settings.count(_M + "max-transcript-messages")
+        waiting = waiting_messages(conversation, limit=most) if conversation else []
+        if not waiting:
+            return None
+        day = waiting[0].at.astimezone(job.zone).date()
+        messages = _same_day(waiting, day, job.zone)
+        injected = recalled_texts(conversation, question_ids=[message.pk for message in messages])
+        return _Window(
+            conversation=conversation,
+            messages=messages,
+            transcript=build(
+                list(lines_of([m for m in messages if not m.failed], zone=job.zone, called=job.called)),
+                zone=job.zone,
+                max_messages=most,
+                injected=injected,
+            ),
+            day=day,
+            profile=_seen(job.target, PROFILE),
+            memory=_seen(job.target, MEMORY),
+            note=_seen(job.target, daily_note(day)),
+        )
+
+
+def _same_day(waiting: Sequence[Message], day: date, zone: ZoneInfo) -> tuple[Message, ...]:
+    """The messages up to the first of another day: a note is about one day."""
+    taken: list[Message] = []
+    for message in waiting:
+        if message.at.astimezone(zone).date() != day:
+            break
+        taken.append(message)
+    return tuple(taken)
+
+
+def _seen(bucket: BucketRef, name: str) -> _Seen:
+    row = File.objects.of(bucket).filter(name=name).values_list("content", "head").first()
+    return _Seen("", 0) if row is None else _Seen(*row)
+
+
+# --- think ------------------------------------------------------------------------------------------------
+
+
+def _think(job: _Job, window: _Window) -> Answered[ExtractAnswer] | None:
+    """The answer, by the model or by rules; None when the window holds no words of anybody."""
+    if not window.transcript.lines:
+        return None
+    given = ExtractGiven(
+        transcript=window.transcript,
+        profile=window.profile.text,
+        memory=window.memory.text,
+        note=window.note.text,
+        owner=job.called,
+        today=window.day,
+        profile_cap=job.settings.count(_M + "profile-max-chars"),
+        memory_cap=job.settings.count(_M + "memory-md-max-chars"),
+    )
+    return ask(
+        job.own,
+        Extract(),
+        given,
+        purpose=KIND,
+        model=job.model,
+        max_tokens=job.settings.count(_M + "summary-max-tokens"),
+    )
+
+
+# --- apply ------------------------------------------------------------------------------------------------
+
+
+def _apply(
+    job: _Job,
+    delivery: Delivery,
+    run: Run,
+    window: _Window,
+    answered: Answered[ExtractAnswer] | None,
+    tally: _Tally,
+) -> None:
+    """Writes one window and moves the watermark past it, both or neither."""
+    with delivery.step(job.reach):
+        written = [] if answered is None else _write(job, run, window, answered.value)
+        for one in written:
+            tally.files[one.name] = None
+            tally.notes.extend(one.notes)
+        tally.windows += 1
+        tally.messages += len(window.messages)
+        tally.echoes += window.transcript.echoes
+        if answered is not None:
+            tally.reasons.append(answered.value.reason)
+            run.model, run.prompt_version = answered.model[:128], answered.prompt_version
+            run.input_tokens += answered.input_tokens
+            run.output_tokens += answered.output_tokens
+            if answered.cost_usd is not None:
+                run.cost_usd = (run.cost_usd or Decimal(0)) + answered.cost_usd
+        _store_tally(run, tally)
+        upto = window.messages[-1].pk
+        Conversation.objects.of(job.own).filter(pk=window.conversation.pk, extracted_upto__lt=upto).update(
+            extracted_upto=upto
+        )
+
+
+def _write(job: _Job, run: Run, window: _Window, answer: ExtractAnswer) -> list[Written]:
+    if not answer.should_update:
+        return []
+    author = Author(AuthorKind.MACHINE, ACTOR, reason=answer.reason[:300], run_id=run.pk)
+    written: list[Written] = []
+    if answer.daily_entry and answer.daily_entry.strip():
+        written.append(
+            append_to_file(
+                job.target, daily_note(window.day), answer.daily_entry, author=author, title=f"# {window.day}"
+            )
+        )
+    rewrites = (
+        (MEMORY, answer.memory_update, window.memory, job.settings.count(_M + "memory-md-max-chars")),
+        (PROFILE, answer.profile_update, window.profile, job.settings.count(_M + "profile-max-chars")),
+    )
+    for name, proposed, seen, cap in rewrites:
+        if proposed and proposed.strip():
+            written.append(
+                rewrite_file(job.target, name, proposed, read_revision=seen.revision, author=author, cap=cap)
+            )
+    changed = [one for one in written if one.is_changed]
+    for one in changed:
+        _note_change(job, run, one, window)
+    return changed
+
+
+def _note_change(job: _Job, run: Run, written: Written, window: _Window) -> None:
+    Change.objects.create(
+        workspace_id=run.workspace_id,
+        bucket_id=run.bucket_id,
+        run=run,
+        target_kind="file",
+        target=written.name,
+        before=written.before,
+        after=written.content,
+        before_revision=written.revision - 1,
+        after_revision=written.revision,
+        quotes=[
+            {"messageId": line.message_id, "speaker": line.name, "text": line.text[:500]}
+            for line in window.transcript.lines
+            if line.is_owner
+        ],
+        note="\n".join(written.notes),
+        created_at=timezone.now(),
+    )
+
+
+# --- the run's life ---------------------------------------------------------------------------------------
+
+
+def _open_run(job: _Job, delivery: Delivery, going: Sequence[_Judged]) -> Run:
+    """The run of this message: the one a crash left behind, the one a person queued, or a new one."""
+    now = timezone.now()
+    with delivery.step(job.reach):
+        run: Run | None = (
+            Run.objects.of(job.own)
+            .filter(pk=delivery.payload.get("run"), status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
+            .first()
+        )
+        if run is None:
+            run = Run(
+                workspace_id=job.own.workspace_id,
+                bucket_id=job.own.id,
+                kind=KIND,
+                trigger="turn",
+                actor=ACTOR,
+                subject=", ".join(one.conversation.external_id for one in going)[:200],
+                created_at=now,
+            )
+        run.status = RunStatus.RUNNING.value
+        run.reason = going[0].verdict.reason.value
+        run.started_at = run.started_at or now
+        run.save()
+        delivery.note(run=run.pk)
+    return run
+
+
+def _store_tally(run: Run, tally: _Tally) -> None:
+    known = [name for name in run.written.get("files", []) if name not in tally.files]
+    run.written = {"files": [*known, *tally.files], "entries": 0, "facts": 0}
+    run.result = {
+        "windows": tally.windows,
+        "messages": tally.messages,
+        "echoesStripped": tally.echoes,
+        "notes": tally.notes,
+    }
+    run.save()
+
+
+def _finish(job: _Job, delivery: Delivery, run: Run, tally: _Tally, *, is_holding: bool) -> None:
+    """Closes the run and starts the cooldown. What it holds back comes again when that ends."""
+    now = timezone.now()
+    cooled = now + timedelta(minutes=job.settings.count(_M + "cooldown-minutes"))
+    closing = delivery.deferring(job.reach, until=cooled) if is_holding else delivery.finishing(job.reach)
+    with closing:
+        is_stored = bool(run.written.get("files"))
+        run.status = (RunStatus.STORED if is_stored else RunStatus.NOTHING).value
+        run.reason = "stored" if is_stored else "nothing_worth_keeping"
+        run.detail = " ".join(dict.fromkeys(reason for reason in tally.reasons if reason))[:2000]
+        if not tally.windows:
+            run.reason = "nothing_new"
+            run.detail = "Every message was worked through before."
+        run.finished_at = now
+        run.save()
+        if tally.reasons:
+            # Only a run that analysed something cools the bucket down; a failed or skipped one does not.
+            ExtractionState.unscoped.update_or_create(
+                bucket_id=job.own.id,
+                defaults={"workspace_id": job.own.workspace_id, "cooldown_until": cooled},
+            )
+
+
+def _hold_back(job: _Job, delivery: Delivery, judged: Sequence[_Judged], *, until: datetime | None) -> None:
+    """What a gate holds back stays before the watermark; after a cooldown it comes again by itself."""
+    if until is not None:
+        with delivery.deferring(job.reach, until=until):
+            pass
+        return
+    with delivery.finishing(job.reach):
+        reason = judged[-1].verdict.reason if judged else None
+        if _close_queued(job.own, delivery, reason=reason.value if reason else "conversation_gone"):
+            return
+        for one in judged:
+            if one.verdict.reason in _TOLD:
+                _tell_skipped(job, one)
+
+
+def _tell_skipped(job: _Job, one: _Judged) -> None:
+    now = timezone.now()
+    Run.objects.create(
+        workspace_id=job.own.workspace_id,
+        bucket_id=job.own.id,
+        kind=KIND,
+        status=RunStatus.SKIPPED.value,
+        trigger="turn",
+        actor=ACTOR,
+        subject=one.conversation.external_id,
+        reason=one.verdict.reason.value,
+        created_at=now,
+        finished_at=now,
+    )
+
+
+_TOLD: Final = frozenset({Reason.AUTO_DISABLED, Reason.CRON_SOURCE, Reason.ANSWER_FAILED})
+"""Why a turn is skipped that a person may want to read. Short conversations are no news: they come again."""
+
+
+def _close_queued(own: BucketRef, delivery: Delivery, *, reason: str) -> int:
+    """Ends the run that a person had queued, if there is one."""
+    rows = Run.objects.of(own).filter(
+        pk=delivery.payload.get("run"), status__in=[RunStatus.QUEUED, RunStatus.RUNNING]
+    )
+    return int(rows.update(status=RunStatus.SKIPPED.value, reason=reason, finished_at=timezone.now()))
+
+
+def _fail(job: _Job, delivery: Delivery, run: Run, error: ProviderError) -> None:
+    """Says so in the run while the message is retried; the last retry leaves it failed and parked."""
+    with delivery.step(job.reach):
+        run.status = RunStatus.FAILED.value if delivery.is_last_try else RunStatus.RUNNING.value
+        run.reason = f"model_{error.kind}"
+        run.detail = str(error)[:2000]
+        run.finished_at = timezone.now() if delivery.is_last_try else None
+        run.save()

@@ -1,0 +1,338 @@
+"""The agent's file tools for one run, bound to the run's agent and owner.
+
+A tool never raises for what the model got wrong: it answers `{"error": true, "message": …}`, which the model
+can act on. Each call opens its own transaction and gives its thread's database connection back, since the
+runtime calls tools in threads of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Literal
+
+from pydantic import AliasGenerator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic_ai import Tool
+
+from workspaces.access import Opened
+from workspaces.errors import DomainError, NotFound
+from workspaces.file_queries import (
+    base_of,
+    cap_of,
+    listed_files,
+    matching_lines,
+    search_candidates,
+    shown_file,
+)
+from workspaces.logic.names import AGENTS, MEMORY, PROFILE, SOUL, clean_name
+from workspaces.services.files import Author, Written, edit_file, rewrite_file, write_file
+from workspaces.settings import Effective
+from workspaces.tenancy import release_connection, tenant
+from workspaces.types import AuthorKind, BucketRef, Scope
+
+MAX_LISTED: Final = 200
+"""Files that one list shows."""
+MAX_READ_CHARS: Final = 100_000
+"""Characters of a file that one read shows: about a fifth of a usual context window."""
+MAX_HITS: Final = 30
+_PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {
+    "all": (),
+    "memory": (MEMORY, "memory/", "archive/"),
+    "profile": (PROFILE,),
+    "persona": (AGENTS, SOUL),
+}
+
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """Whose memory the tools of one run touch. `actor` is how traces name the agent.
+
+    `seen` holds, for each file read in this run, the revision that a later write replaces.
+    """
+
+    opened: Opened
+    settings: Effective
+    actor: str
+    seen: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, opened: Opened, *, settings: Effective) -> ToolRun:
+        """A run of the opened agent."""
+        return cls(opened, settings, actor=f"agent:{opened.agent.id}")
+
+    @property
+    def agent_id(self) -> int:
+        """The only agent whose files the tools touch."""
+        return self.opened.agent.id
+
+    def author(self) -> Author:
+        """Who the revisions name: a machine, so that nothing it wrote is taken for evidence."""
+        return Author(AuthorKind.MACHINE, self.actor, reason="Written by the agent during a turn.")
+
+
+# --- what a model sends -----------------------------------------------------------------------------------
+
+
+class _Arguments(BaseModel):
+    """What every tool takes. The agent is known from the run; a model that names another is told so."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        alias_generator=AliasGenerator(alias=to_camel), extra="forbid"
+    )
+    agent_id: int | str | None = Field(None, description="Your own agent id; may be left out.")
+
+
+class ListArguments(_Arguments):
+    filename_prefix: str | None = Field(None, description="Only files whose names begin so, e.g. `memory/`.")
+
+
+class ReadArguments(_Arguments):
+    filename: str = Field(description="Such as `MEMORY.md` or `memory/2026-01-31.md`.")
+
+
+class WriteArguments(ReadArguments):
+    content: str = Field(description="The whole new content, in markdown.")
+
+
+class EditArguments(ReadArguments):
+    old_text: str = Field(description="The text to replace, exactly as it stands in the file.")
+    new_text: str = Field(description="What to put in its place.")
+    replace_all: bool = Field(default=False, description="Replace every occurrence, not only a single one.")
+
+
+class SearchArguments(_Arguments):
+    query: str = Field(description="Keywords; any of them may match.")
+    scope: Literal["all", "memory", "profile", "persona"] = "all"
+    limit: int = Field(10, description=f"Hits, at most {MAX_HITS}.")
+
+
+# --- what the tools do ------------------------------------------------------------------------------------
+
+
+def _list_files(run: ToolRun, given: ListArguments) -> Result:
+    with tenant(run.opened.reach):
+        rows = listed_files(run.opened, prefix=given.filename_prefix or "")
+        count = rows.count()
+        files = [
+            {
+                "filename": file.name,
+                "enabled": file.enabled,
+                "fileSize": file.size,
+                "updateTime": file.updated_at.isoformat(),
+                "scope": file.bucket.scope,
+            }
+            for file in rows[:MAX_LISTED]
+        ]
+    answer: Result = {"agentId": run.agent_id, "count": count, "files": files}
+    if count > len(files):
+        answer["hint"] = f"Only the first {len(files)} are shown; narrow it with filenamePrefix."
+    return answer
+
+
+def _read_file(run: ToolRun, given: ReadArguments) -> Result:
+    with tenant(run.opened.reach):
+        file = shown_file(run.opened, given.filename)
+        base = base_of(run.opened, file)
+    content = file.content[:MAX_READ_CHARS]
+    answer: Result = {
+        "agentId": run.agent_id,
+        "filename": file.name,
+        "enabled": file.enabled,
+        "fileSize": file.size,
+        "content": content,
+        "updateTime": file.updated_at.isoformat(),
+        "scope": file.bucket.scope,
+    }
+    if len(content) < len(file.content):
+        answer["hint"] = f"Only the first {MAX_READ_CHARS} characters are shown; search for the rest."
+    else:
+        run.seen[file.name] = base
+    return answer
+
+
+def _write_file(run: ToolRun, given: WriteArguments) -> Result:
+    name, bucket = clean_name(given.filename), run.opened.writable()
+    author, cap = run.author(), cap_of(name, run.settings)
+    read = run.seen.get(name)
+    with tenant(run.opened.reach):
+        if read is None:
+            written = write_file(bucket, name, given.content, author=author, cap=cap)
+        else:
+            written = rewrite_file(bucket, name, given.content, read_revision=read, author=author, cap=cap)
+        is_enabled = shown_file(run.opened, name).enabled
+    run.seen[name] = written.revision
+    return {
+        "agentId": run.agent_id,
+        "filename": name,
+        "created": written.is_new,
+        "overwritten": not written.is_new and written.is_changed,
+        "enabled": is_enabled,
+        "bytesWritten": len(written.content.encode()),
+        **_whose(bucket),
+        "message": _message(written, bucket),
+    }
+
+
+def _edit_file(run: ToolRun, given: EditArguments) -> Result:
+    name, bucket = clean_name(given.filename), run.opened.writable()
+    with tenant(run.opened.reach):
+        try:
+            written, places = edit_file(
+                bucket,
+                name,
+                given.old_text,
+                given.new_text,
+                author=run.author(),
+                replace_all=given.replace_all,
+                cap=cap_of(name, run.settings),
+            )
+        except NotFound as missing:
+            shown = shown_file(run.opened, name)
+            raise NotFound(
+                missing.code,
+                f"{name} is not in the memory that you write, but in {_place_of(Scope(shown.bucket.scope))}, "
+                f"which stays as it is. Write a new {name} with what holds for this person.",
+            ) from missing
+    if not written.is_changed:
+        return _error(" ".join(("Nothing was changed.", *written.notes)))
+    if run.seen.get(name) == written.revision - 1:
+        run.seen[name] = written.revision
+    return {
+        "agentId": run.agent_id,
+        "filename": name,
+        "replacements": places,
+        "replaceAll": given.replace_all,
+        "fileSizeAfter": len(written.content.encode()),
+        **_whose(bucket),
+        "message": _message(written, bucket),
+    }
+
+
+def _search(run: ToolRun, given: SearchArguments) -> Result:
+    with tenant(run.opened.reach):
+        candidates = search_candidates(run.opened, given.query, prefixes=_PREFIXES[given.scope])
+    release_connection()
+    lines = matching_lines(candidates, given.query, limit=min(max(given.limit, 1), MAX_HITS))
+    answer: Result = {
+        "agentId": run.agent_id,
+        "query": given.query,
+        "scope": given.scope,
+        "totalHits": len(lines),
+        "hits": [
+            {
+                "filename": one.name,
+                "scope": one.scope.value,
+                "lineNumber": one.line,
+                "snippet": one.snippet,
+                "score": one.score,
+            }
+            for one in lines
+        ],
+    }
+    if not lines:
+        answer["hint"] = "Nothing matches. Try other words, fewer of them, or the other language."
+    return answer
+
+
+def _whose(bucket: BucketRef) -> Result:
+    return {"scope": bucket.scope.value, "ownerKey": bucket.owner_key}
+
+
+def _place_of(scope: Scope) -> str:
+    if scope is Scope.PERSONAL:
+        return "this person's own memory"
+    return "the shared memory" if scope is Scope.TEAM else "the memory of the whole installation"
+
+
+def _message(written: Written, bucket: BucketRef) -> str:
+    done = "Saved to" if written.is_changed else "Nothing new for"
+    return " ".join((f"{done} {_place_of(bucket.scope)}.", *written.notes, *written.warnings))
+
+
+# --- as the runtime calls them ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _FileTool:
+    """A tool before it is bound to a run. One that writes never runs beside another."""
+
+    name: str
+    description: str
+    arguments: type[_Arguments]
+    work: Callable[[ToolRun, Any], Result]
+    writes: bool = False
+
+    def bound(self, run: ToolRun) -> Tool[Any]:
+        def call(**arguments: Any) -> Result:
+            return _called(self, run, arguments)
+
+        schema = self.arguments.model_json_schema()
+        return Tool.from_schema(call, self.name, self.description, schema, sequential=self.writes)
+
+
+FILE_TOOLS: Final = (
+    _FileTool(
+        "list_workspace_memory_files",
+        "Lists your memory files: this person's own (PERSONAL), shared (TEAM) and common to all (GLOBAL).",
+        ListArguments,
+        _list_files,
+    ),
+    _FileTool(
+        "read_workspace_memory_file",
+        "Reads one whole memory file; this person's own before the shared one of the same name.",
+        ReadArguments,
+        _read_file,
+    ),
+    _FileTool(
+        "write_workspace_memory_file",
+        "Writes a whole memory file of this person, replacing what it held. Read it first.",
+        WriteArguments,
+        _write_file,
+        writes=True,
+    ),
+    _FileTool(
+        "edit_workspace_memory_file",
+        "Replaces one passage of a memory file of this person. Prefer it to writing the whole file.",
+        EditArguments,
+        _edit_file,
+        writes=True,
+    ),
+    _FileTool(
+        "search_workspace_memory",
+        "Finds lines of your memory files by keyword, best first, with file name and line number.",
+        SearchArguments,
+        _search,
+    ),
+)
+
+
+def file_tools(run: ToolRun) -> list[Tool[Any]]:
+    """The five file tools for that run."""
+    return [tool.bound(run) for tool in FILE_TOOLS]
+
+
+def _called(tool: _FileTool, run: ToolRun, arguments: Mapping[str, Any]) -> Result:
+    """One call of a tool, from what a model sent to what it is told. Outside any transaction."""
+    try:
+        given = tool.arguments.model_validate(arguments)
+        if not _is_own(run, given.agent_id):
+            return _error(f"You are agent {run.agent_id}; the files of agent {given.agent_id} are not yours.")
+        return tool.work(run, given)
+    except ValidationError as bad:
+        told = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in bad.errors(include_url=False))
+        return _error("; ".join(told))
+    except DomainError as refused:
+        return _error(refused.message)
+    finally:
+        release_connection()
+
+
+def _is_own(run: ToolRun, agent_id: int | str | None) -> bool:
+    return agent_id is None or str(agent_id).strip() == str(run.agent_id)
+
+
+def _error(message: str) -> Result:
+    return {"error": True, "message": message}
