@@ -75,7 +75,7 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
     return Response(body, status=body["status"], headers=headers, content_type=CONTENT_TYPE)
 
 
-def _problem_of(error: Exception) -> tuple[dict[str, Any] | None, dict[str, str]]:
+def _problem_of(error: Exception) -> tuple[dict[str, Any] | None, dict[str, str]]:  # noqa: PLR0911 - one row a kind
     headers: dict[str, str] = {}
     if isinstance(error, errors.DomainError):
         status = next(number for kind, number in _STATUS if isinstance(error, kind))

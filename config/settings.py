@@ -160,6 +160,12 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
+    "ENUM_NAME_OVERRIDES": {
+        "RunStatus": ["queued", "running", "stored", "nothing", "skipped", "failed"],
+        "ProviderStatus": ["answered", "skipped", "failed", "late"],
+        "MessageRole": ["user", "assistant", "tool", "system"],
+        "MemberRole": ["viewer", "member", "admin", "owner"],
+    },
     "SERVE_AUTHENTICATION": [],
     "SERVE_PERMISSIONS": [],
 }

@@ -42,7 +42,7 @@ class ChatView(Endpoint):
 
     needs: ClassVar = {"post": _CHAT}
 
-    @extend_schema(request=ChatRequest, responses=ChatReply, tags=["chat"])
+    @extend_schema(operation_id="chat", request=ChatRequest, responses=ChatReply, tags=["chat"])
     def post(self, request: Request) -> Response:
         """Answers with what the agent knows about this person."""
         asked = self.read(ChatRequest)
@@ -74,6 +74,7 @@ class ChatStreamView(Endpoint):
     renderer_classes = (JSONRenderer, EventStreamRenderer)
 
     @extend_schema(
+        operation_id="streamChat",
         request=ChatRequest,
         responses={
             (200, "text/event-stream"): OpenApiResponse(

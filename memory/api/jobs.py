@@ -51,6 +51,7 @@ class SummarizeView(Endpoint):
     needs: ClassVar = {"post": Needs(Role.VIEWER, Grant.JOBS)}
 
     @extend_schema(
+        operation_id="summarizeConversation",
         parameters=[SummarizeQuery],
         request=SummarizeRequest,
         responses={200: RunReply, 202: RunReply},
@@ -77,7 +78,9 @@ class RunsView(Endpoint):
 
     needs: ClassVar = {"get": Needs(Role.VIEWER, Grant.READ)}
 
-    @extend_schema(parameters=[RunsQuery], responses=RunShape(many=True), tags=["jobs"])
+    @extend_schema(
+        operation_id="listRuns", parameters=[RunsQuery], responses=RunShape(many=True), tags=["jobs"]
+    )
     def get(self, request: Request, agent_id: int) -> Response:
         """The latest first."""
         asked = self.query(RunsQuery)
@@ -98,7 +101,7 @@ class RunView(Endpoint):
 
     needs: ClassVar = {"get": Needs(Role.VIEWER, Grant.READ)}
 
-    @extend_schema(parameters=[OwnerQuery], responses=RunDetail, tags=["jobs"])
+    @extend_schema(operation_id="readRun", parameters=[OwnerQuery], responses=RunDetail, tags=["jobs"])
     def get(self, request: Request, agent_id: int, run_id: int) -> Response:
         """What it did, with before and after."""
         asked = self.query(OwnerQuery)

@@ -31,7 +31,7 @@ class ChatRequest(StrictSerializer):
         return value
 
 
-class RecallItemShape(serializers.Serializer[RecallItem]):
+class RecallItemShape(serializers.Serializer[Any]):
     id = serializers.CharField()
     kind = serializers.CharField()
     text = serializers.CharField()
@@ -230,7 +230,7 @@ def chat_body(reply: Reply) -> dict[str, Any]:
         "conversationId": reply.begun.conversation.external_id,
         "messageId": reply.message.pk if reply.message else None,
         "reply": reply.text,
-        "recalled": RecallItemShape(list(outcome.items), many=True).data,
+        "recalled": RecallItemShape(outcome.items, many=True).data,
         "providers": provider_bodies(outcome.providers),
         "window": outcome.window,
         "usage": usage_of(outcome),

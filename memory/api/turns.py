@@ -39,7 +39,9 @@ class TurnsView(Endpoint):
 
     needs: ClassVar = {"post": _WRITE}
 
-    @extend_schema(request=TurnsRequest, responses={201: TurnsReply}, tags=["turns"])
+    @extend_schema(
+        operation_id="recordTurns", request=TurnsRequest, responses={201: TurnsReply}, tags=["turns"]
+    )
     def post(self, request: Request, agent_id: int) -> Response:
         """Stores 1 to 1000 messages in order; the same `externalId` is stored once."""
         asked = self.read(TurnsRequest)
@@ -77,7 +79,9 @@ class ContextView(Endpoint):
 
     needs: ClassVar = {"post": _READ}
 
-    @extend_schema(request=ContextRequest, responses=ContextReply, tags=["turns"])
+    @extend_schema(
+        operation_id="buildContext", request=ContextRequest, responses=ContextReply, tags=["turns"]
+    )
     def post(self, request: Request, agent_id: int) -> Response:
         """The blocks as text, ready to send."""
         asked = self.read(ContextRequest)
@@ -98,7 +102,7 @@ class ContextView(Endpoint):
             "system": context.system,
             "alwaysOn": context.always_on,
             "recalled": context.recalled.block,
-            "items": RecallItemShape(list(context.recalled.items), many=True).data,
+            "items": RecallItemShape(context.recalled.items, many=True).data,
             "tokens": sum(context.sizes.values()),
             "providers": provider_bodies(context.recalled.providers),
         }
@@ -110,7 +114,12 @@ class ConversationsView(Endpoint):
 
     needs: ClassVar = {"get": _READ}
 
-    @extend_schema(parameters=[OwnerQuery], responses=ConversationShape(many=True), tags=["chat"])
+    @extend_schema(
+        operation_id="listConversations",
+        parameters=[OwnerQuery],
+        responses=ConversationShape(many=True),
+        tags=["chat"],
+    )
     def get(self, request: Request, agent_id: int) -> Response:
         """The latest first."""
         asked = self.query(OwnerQuery)
@@ -124,7 +133,12 @@ class ConversationView(Endpoint):
 
     needs: ClassVar = {"get": _READ, "delete": _WRITE}
 
-    @extend_schema(parameters=[OwnerQuery], responses=MessageShape(many=True), tags=["chat"])
+    @extend_schema(
+        operation_id="readConversation",
+        parameters=[OwnerQuery],
+        responses=MessageShape(many=True),
+        tags=["chat"],
+    )
     def get(self, request: Request, agent_id: int, conversation_id: str) -> Response:
         """Its messages, in order."""
         asked = self.query(OwnerQuery)
@@ -133,7 +147,9 @@ class ConversationView(Endpoint):
             conversation = conversation_named(opened.own, conversation_id)
             return self.page(messages_of(conversation), MessageShape)
 
-    @extend_schema(parameters=[OwnerQuery], responses={204: None}, tags=["chat"])
+    @extend_schema(
+        operation_id="deleteConversation", parameters=[OwnerQuery], responses={204: None}, tags=["chat"]
+    )
     def delete(self, request: Request, agent_id: int, conversation_id: str) -> Response:
         """Removes it with its messages. What was learned from it stays."""
         asked = self.query(OwnerQuery)

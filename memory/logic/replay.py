@@ -82,20 +82,30 @@ def _sessions(raw: dict[str, Any], index: int) -> Iterator[Played]:
     numbers = sorted(int(match.group(1)) for key in told if (match := _SESSION.match(key)))
     for number in numbers:
         lines = told[f"session_{number}"]
+        if not isinstance(lines, list):
+            raise BadInput(
+                "bad_replay", f"Session {number} of {name} is {type(lines).__name__}; a list is wanted."
+            )
         start = _when(told.get(f"session_{number}_date_time"), name, number)
         messages = tuple(
             {
                 "role": "user",
-                "speaker": line["speaker"],
+                "speaker": _speaker(line, f"Message {position + 1} of session {number} of {name}"),
                 "content": _with_picture(line),
                 "at": (start + position * _BETWEEN).isoformat(),
                 "externalId": f"{name}:{line.get('dia_id', position)}",
             }
             for position, line in enumerate(lines)
-            if line.get("text")
+            if not isinstance(line, dict) or line.get("text")
         )
         if messages:
             yield Played(f"{name}:session_{number}", f"{name}/{owner}", owner, messages)
+
+
+def _speaker(line: Any, where: str) -> str:
+    if not isinstance(line, dict) or not isinstance(line.get("speaker"), str) or not line["speaker"]:
+        raise BadInput("bad_replay", f"{where} has no speaker.")
+    return line["speaker"]
 
 
 def _when(raw: Any, name: str, number: int) -> datetime:

@@ -137,6 +137,7 @@ class Turn(BucketModel):
         indexes = [
             models.Index(fields=["started_at"], name="turn_open", condition=Q(status="started")),
             models.Index(fields=["conversation", "-id"], name="turn_newest"),
+            models.Index(fields=["-started_at", "workspace"], name="turn_by_time"),
         ]
 
     def __str__(self) -> str:

@@ -158,10 +158,11 @@ async def _events(begun: Begun, context: ContextWindow) -> AsyncGenerator[Stream
             async for event in events:
                 has_spoken = True
                 yield event
-        return
     except ProviderError as error:
         if error.kind != "context_too_large" or has_spoken:
             raise
+    else:
+        return
     async with aclosing(_stream(begun, emergency(context), model, tools)) as events:
         async for event in events:
             yield event

@@ -291,7 +291,7 @@ def _think(job: _Job, window: _Window) -> Answered[ExtractAnswer] | None:
 # --- apply ------------------------------------------------------------------------------------------------
 
 
-def _apply(
+def _apply(  # noqa: PLR0917 - the window's parts, each once
     job: _Job,
     delivery: Delivery,
     run: Run,
@@ -344,11 +344,11 @@ def _write(job: _Job, run: Run, window: _Window, answer: ExtractAnswer) -> list[
             )
     changed = [one for one in written if one.is_changed]
     for one in changed:
-        _note_change(job, run, one, window)
+        _note_change(run, one, window)
     return changed
 
 
-def _note_change(job: _Job, run: Run, written: Written, window: _Window) -> None:
+def _note_change(run: Run, written: Written, window: _Window) -> None:
     Change.objects.create(
         workspace_id=run.workspace_id,
         bucket_id=run.bucket_id,

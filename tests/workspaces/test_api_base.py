@@ -1,21 +1,16 @@
-"""What every endpoint does: who is calling, strict JSON, problems, paging, repeated requests."""
+"""What every endpoint does: who is calling, strict JSON, problems, paging."""
 
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.utils import timezone
 from rest_framework.test import APIClient
 
-from memory.api import turns as turns_api
-from tests.factories import Person, World, client_of
-from workspaces.errors import Unavailable
-from workspaces.models import IdempotencyKey, Member
-from workspaces.services.idempotency import ABANDONED, KEPT
+from tests.factories import Person, World
+from workspaces.models import Member
 from workspaces.services.tenants import add_member
 from workspaces.tenancy import Door, door
 from workspaces.types import Role
@@ -38,15 +33,17 @@ def session_of(person: Person, **options: Any) -> APIClient:
     return client
 
 
-def raw(client: APIClient, body: bytes, content_type: str = "application/json", path: str = CHAT, **headers: str):
+def raw(
+    client: APIClient, body: Any, content_type: str = "application/json", path: str = CHAT, **headers: Any
+):
     return client.generic("POST", path, body, content_type=content_type, **headers)
 
 
-def problem_of(response, status: int, code: str) -> dict[str, Any]:
+def problem_of(response: Any, status: int, code: str) -> dict[str, Any]:
     """The body of a problem, after checking its form."""
     assert response.status_code == status, response.content
     assert response["Content-Type"] == "application/problem+json"
-    body = response.json()
+    body: dict[str, Any] = response.json()
     assert {"type", "title", "status", "code", "detail"} <= set(body)
     assert (body["status"], body["code"]) == (status, code)
     assert body["title"]
@@ -58,7 +55,8 @@ def problem_of(response, status: int, code: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "header", ["Basic abc", "Bearer", "Bearer ", "mm_abc", "Token {token}", "{token}", "Bearer {token}x", "Bearer mm_"]
+    "header",
+    ["Basic abc", "Bearer", "Bearer ", "mm_abc", "Token {token}", "{token}", "Bearer {token}x", "Bearer mm_"],
 )
 def test_a_header_that_is_no_bearer_token_is_401(acme: World, header: str):
     client = APIClient()
@@ -108,9 +106,7 @@ def test_a_session_of_two_workspaces_names_one(acme: World, umbra: World):
     for world in (acme, umbra):
         listed = client.get("/api/v1/agents", HTTP_X_WORKSPACE_ID=str(world.workspace.pk))
         assert [one["id"] for one in listed.json()["results"]] == [world.agent_id]
-    other = client.get(
-        f"/api/v1/memory/{acme.agent_id}/runs", HTTP_X_WORKSPACE_ID=str(umbra.workspace.pk)
-    )
+    other = client.get(f"/api/v1/memory/{acme.agent_id}/runs", HTTP_X_WORKSPACE_ID=str(umbra.workspace.pk))
     assert other.status_code == 404
 
 
@@ -153,7 +149,7 @@ def test_a_member_who_was_removed_has_no_session_there(acme: World):
         (b'{"agentId": ' + b"9" * 5000 + b"}", "bad_json"),
         (b'{"message": "\xff"}', "bad_encoding"),
         (b'{"message": "\xe4\xb8"}', "bad_encoding"),
-        (b'\xff\xfe{\x00}\x00', "bad_encoding"),
+        (b"\xff\xfe{\x00}\x00", "bad_encoding"),
         (b"null", "invalid"),
         (b"[]", "invalid"),
         (b'"text"', "invalid"),
@@ -248,7 +244,8 @@ def test_a_message_of_more_than_256_kib_is_413(acme: World):
 
 
 @pytest.mark.parametrize(
-    "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/json"]
+    "content_type",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/json"],
 )
 def test_anything_but_json_is_415(acme: World, content_type: str):
     response = raw(acme.bob.client(), b'{"message": "Hello"}', content_type)
@@ -318,141 +315,3 @@ def test_a_page_that_is_none_is_404(acme: World, page: str):
 @pytest.mark.parametrize("size", ["0", "x", "-5", "100000"])
 def test_a_page_size_that_is_none_is_the_usual_or_the_largest(acme: World, size: str):
     assert acme.bob.client().get("/api/v1/agents", {"pageSize": size}).status_code == 200
-
-
-# --- repeated requests ------------------------------------------------------------------------------------
-
-
-def keyed(client: APIClient, path: str, body: object, key: str = "k1", **headers: str):
-    return client.post(path, body, HTTP_IDEMPOTENCY_KEY=key, **headers)
-
-
-def kept_keys() -> list[IdempotencyKey]:
-    with door(Door.OPERATOR):
-        return list(IdempotencyKey.unscoped.order_by("pk"))
-
-
-def age(by: timedelta, **values: object) -> None:
-    with door(Door.OPERATOR):
-        IdempotencyKey.unscoped.update(created_at=timezone.now() - by, **values)
-
-
-def stored(client: APIClient, world: World, conversation: str = "c1") -> int:
-    found = client.get(f"/api/v1/memory/{world.agent_id}/conversations/{conversation}")
-    return found.json()["count"] if found.status_code == 200 else 0
-
-
-def test_a_repeated_request_gets_the_first_answer_and_does_nothing(acme: World):
-    client = acme.bob.client()
-    first, again = (keyed(client, turns_of(acme), turn()) for _ in range(2))
-    assert (first.status_code, again.status_code) == (201, 201)
-    assert first.json() == again.json()
-    assert "Idempotency-Replayed" not in first
-    assert again["Idempotency-Replayed"] == "true"
-    assert stored(client, acme) == 1
-
-
-def test_the_order_of_keys_does_not_make_another_request(acme: World):
-    client = acme.bob.client()
-    body = turn()
-    keyed(client, turns_of(acme), body)
-    again = keyed(client, turns_of(acme), dict(reversed(body.items())))
-    assert again["Idempotency-Replayed"] == "true"
-
-
-def test_a_key_used_for_another_body_is_422(acme: World):
-    client = acme.bob.client()
-    keyed(client, turns_of(acme), turn())
-    problem_of(keyed(client, turns_of(acme), turn("Another")), 422, "idempotency_key_reused")
-    assert stored(client, acme) == 1
-
-
-def test_a_key_used_at_another_address_is_422(acme: World):
-    client = acme.bob.client()
-    keyed(client, turns_of(acme), turn())
-    response = keyed(client, f"/api/v1/memory/{acme.agent_id}/context", turn())
-    problem_of(response, 422, "idempotency_key_reused")
-
-
-def test_a_request_whose_first_still_runs_is_409(acme: World):
-    client = acme.bob.client()
-    keyed(client, turns_of(acme), turn())
-    age(timedelta(seconds=1), status=None, body=None)
-    problem_of(keyed(client, turns_of(acme), turn()), 409, "request_in_progress")
-
-
-def test_a_request_that_died_may_be_sent_again_and_stores_nothing_twice(acme: World):
-    client = acme.bob.client()
-    keyed(client, turns_of(acme), turn())
-    age(ABANDONED + timedelta(seconds=1), status=None, body=None)
-    again = keyed(client, turns_of(acme), turn())
-    assert (again.status_code, again.json()["stored"], again.json()["duplicates"]) == (201, 0, 1)
-    assert stored(client, acme) == 1
-
-
-def test_a_key_is_forgotten_after_a_day(acme: World):
-    client = acme.bob.client()
-    keyed(client, turns_of(acme), turn())
-    age(KEPT + timedelta(seconds=1))
-    assert keyed(client, turns_of(acme), turn("Another")).status_code == 201
-
-
-def test_a_key_is_its_callers_own(acme: World, umbra: World):
-    keyed(acme.bob.client(), turns_of(acme), turn())
-    for client, world in ((acme.vera.client(), acme), (umbra.mallory.client(), umbra)):
-        other = keyed(client, turns_of(world), turn("Another"))
-        assert other.status_code == 201
-        assert "Idempotency-Replayed" not in other
-
-
-def test_a_refusal_of_the_caller_is_repeated_too(acme: World):
-    client = acme.bob.client()
-    first, again = (keyed(client, turns_of(acme), {"messages": []}) for _ in range(2))
-    assert (first.status_code, again.status_code) == (400, 400)
-    assert first.json() == again.json()
-    assert again["Content-Type"] == "application/problem+json"
-
-
-def test_a_refusal_before_the_request_is_known_takes_no_key(acme: World):
-    assert keyed(client_of(None), turns_of(acme), turn()).status_code == 401
-    assert raw(acme.bob.client(), b"{", path=turns_of(acme), HTTP_IDEMPOTENCY_KEY="k1").status_code == 400
-    assert kept_keys() == []
-
-
-def test_a_key_is_given_back_when_something_it_needs_is_away(acme: World, monkeypatch):
-    client = acme.bob.client()
-
-    def away(*_: object, **__: object):
-        raise Unavailable("model_away", "The model is away; try again.")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(turns_api, "record_turns", away)
-        problem_of(keyed(client, turns_of(acme), turn()), 503, "model_away")
-    assert kept_keys() == []
-    again = keyed(client, turns_of(acme), turn())
-    assert again.status_code == 201
-    assert "Idempotency-Replayed" not in again
-
-
-def test_a_key_is_given_back_after_a_fault_of_ours(acme: World, monkeypatch):
-    client = acme.bob.client()
-
-    def broken(*_: object, **__: object):
-        raise ZeroDivisionError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(turns_api, "record_turns", broken)
-        problem_of(keyed(client, turns_of(acme), turn()), 500, "internal_error")
-    assert keyed(client, turns_of(acme), turn()).status_code == 201
-
-
-@pytest.mark.parametrize("key", ["", "x" * 256, "a\tb", "\x7f"])
-def test_a_key_that_cannot_be_kept_is_400(acme: World, key: str):
-    problem_of(keyed(acme.bob.client(), turns_of(acme), turn(), key), 400, "bad_idempotency_key")
-
-
-def test_a_key_on_a_read_is_of_no_account(acme: World):
-    client = acme.bob.client()
-    for _ in range(2):
-        assert client.get("/api/v1/agents", HTTP_IDEMPOTENCY_KEY="k1").status_code == 200
-    assert kept_keys() == []

@@ -61,7 +61,12 @@ def test_seven_is_sunday_too():
 
 @pytest.mark.parametrize(
     ("text", "any_day", "any_weekday"),
-    [("0 0 * * *", True, True), ("0 0 1 * *", False, True), ("0 0 * * 1", True, False), ("0 0 1 * 1", False, False)],
+    [
+        ("0 0 * * *", True, True),
+        ("0 0 1 * *", False, True),
+        ("0 0 * * 1", True, False),
+        ("0 0 1 * 1", False, False),
+    ],
 )
 def test_an_open_day_field_is_told_from_a_restricted_one(text: str, any_day: bool, any_weekday: bool):
     parsed = parse_cron(text)
@@ -107,7 +112,7 @@ def test_any_text_is_parsed_or_refused(text: str):
         parsed = parse_cron(text)
     except ValueError:
         return
-    assert parsed.minutes and parsed.hours and parsed.days and parsed.months and parsed.weekdays
+    assert all((parsed.minutes, parsed.hours, parsed.days, parsed.months, parsed.weekdays))
 
 
 @given(

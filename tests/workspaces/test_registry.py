@@ -81,7 +81,9 @@ def test_a_default_is_a_value_that_may_be_set(key: str):
     assert setting.help.endswith(".")
 
 
-@pytest.mark.parametrize("key", [key for key, setting in SETTINGS.items() if setting.kind in {"int", "float"}])
+@pytest.mark.parametrize(
+    "key", [key for key, setting in SETTINGS.items() if setting.kind in {"int", "float"}]
+)
 def test_a_number_is_bounded_on_both_sides(key: str):
     setting = SETTINGS[key]
     assert setting.low is not None

@@ -39,7 +39,7 @@ from workspaces.queries import content_at
 from workspaces.services.files import arrange_prompt_files, delete_file, restore_file, write_file
 from workspaces.types import Scope
 
-_PRE = '<pre class="overflow-x-auto p-3 text-sm whitespace-pre-wrap">{}</pre>'
+_PRE = '<pre class="p-3 text-sm" style="white-space: pre-wrap">{}</pre>'
 
 
 class BucketField(forms.ModelChoiceField):  # type: ignore[type-arg]

@@ -1,7 +1,5 @@
 """What was done and what it cost, over HTTP."""
 
-
-
 from __future__ import annotations
 
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Agents over HTTP."""
 
-
-
 from __future__ import annotations
 
 from typing import Any, ClassVar, Final

@@ -1,7 +1,5 @@
 """The people whom a workspace's agents remember: who they are, never what is remembered."""
 
-
-
 from __future__ import annotations
 
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Settings over HTTP: what is in force, where it came from, and overrides."""
 
-
-
 from __future__ import annotations
 
 from collections.abc import Mapping

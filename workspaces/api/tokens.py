@@ -1,7 +1,5 @@
 """Personal access tokens over HTTP: listed and revoked by anyone for themselves, made by a session only."""
 
-
-
 from __future__ import annotations
 
 from typing import Any, ClassVar, Final

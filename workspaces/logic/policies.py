@@ -57,13 +57,17 @@ def workspace_policies(
     table: str,
     *,
     column: str = "workspace_id",
+    has_global: bool = False,
     doors: tuple[str, ...] = (),
     readers: tuple[str, ...] = (),
 ) -> str:
-    """Policies of a table of a workspace; `column` holds the workspace's id. Doors as above."""
+    """Policies of a table of a workspace; `column` holds the workspace's id. Doors as above.
+
+    With `has_global` every tenant also reads the rows of the reserved workspace.
+    """
     return _policies(
         table,
-        read=_WORKSPACE_OR_GLOBAL.format(column=column),
+        read=(_WORKSPACE_OR_GLOBAL if has_global else _WORKSPACE).format(column=column),
         write=_WORKSPACE.format(column=column),
         doors=doors,
         readers=readers,
@@ -140,7 +144,13 @@ INSERT INTO workspaces_workspace (id, name, slug, language, timezone, created_at
   VALUES (1, 'Everyone', 'everyone', 'en', 'UTC', now()) ON CONFLICT DO NOTHING;
 INSERT INTO workspaces_bucket (id, workspace_id, scope, agent_id, owner_id, created_at)
   VALUES (1, 1, 'GLOBAL', NULL, NULL, now()) ON CONFLICT DO NOTHING;
-SELECT setval(pg_get_serial_sequence('workspaces_workspace', 'id'), greatest(1, (SELECT max(id) FROM workspaces_workspace)));
-SELECT setval(pg_get_serial_sequence('workspaces_bucket', 'id'), greatest(1, (SELECT max(id) FROM workspaces_bucket)));
+SELECT setval(
+  pg_get_serial_sequence('workspaces_workspace', 'id'),
+  greatest(1, (SELECT max(id) FROM workspaces_workspace))
+);
+SELECT setval(
+  pg_get_serial_sequence('workspaces_bucket', 'id'),
+  greatest(1, (SELECT max(id) FROM workspaces_bucket))
+);
 """
 """The reserved workspace and the GLOBAL bucket. Run as the owner of the tables, with the constraints deferred."""

@@ -14,13 +14,13 @@ BUCKET_TABLES = {
     "workspaces_modelusage": {"doors": ("maintenance",), "readers": ("metrics",)},
 }
 WORKSPACE_TABLES = {
-    "workspaces_workspace": {"column": "id", "readers": ("authenticate", "outbox", "maintenance")},
+    "workspaces_workspace": {"column": "id", "has_global": True, "readers": ("authenticate", "outbox", "maintenance")},
     "workspaces_member": {"readers": ("authenticate",)},
     "workspaces_agent": {"readers": ("outbox",)},
     "workspaces_owner": {"readers": ("outbox",)},
-    "workspaces_bucket": {"readers": ("outbox", "maintenance")},
+    "workspaces_bucket": {"has_global": True, "readers": ("outbox", "maintenance")},
     "workspaces_personalaccesstoken": {"doors": ("authenticate",)},
-    "workspaces_settingoverride": {"readers": ("maintenance",)},
+    "workspaces_settingoverride": {"has_global": True, "readers": ("maintenance",)},
     "workspaces_auditevent": {"doors": ("maintenance", "authenticate")},
     "workspaces_idempotencykey": {"doors": ("maintenance",)},
 }
