@@ -157,6 +157,7 @@ class ContextSummary(BucketModel):
     expires_at = models.DateTimeField()
 
     class Meta(BucketModel.Meta):
+        verbose_name_plural = "context summaries"
         constraints = [
             models.UniqueConstraint(fields=["conversation", "upto_message"], name="summary_once"),
         ]
