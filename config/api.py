@@ -67,7 +67,10 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
     """DRF's exception handler. None (a 500 by Django's own handler) for what is a fault of ours."""
     if isinstance(error, ReplayedError):
         return Response(
-            error.answer.body, status=error.answer.status, headers={"Idempotency-Replayed": "true"}
+            error.answer.body,
+            status=error.answer.status,
+            headers={"Idempotency-Replayed": "true"},
+            content_type=CONTENT_TYPE if error.answer.status >= 400 else None,
         )
     body, headers = _problem_of(error)
     if body is None:

@@ -11,8 +11,11 @@ from workspaces.types import BucketRef
 
 def conversation_named(own: BucketRef | None, external_id: str) -> Conversation:
     """The conversation of that name in a person's own bucket; raises `NotFound`."""
+    # Postgres cannot even be asked for a NUL.
     found: Conversation | None = (
-        Conversation.objects.of(own).filter(external_id=external_id).first() if own else None
+        Conversation.objects.of(own).filter(external_id=external_id).first()
+        if own and "\0" not in external_id
+        else None
     )
     if found is None:
         raise conversation_not_found(external_id)

@@ -112,8 +112,10 @@ def principal_of_token(secret: str, *, address: str, now: datetime) -> Principal
     if role is None:
         raise Unauthenticated("bad_token", "The token's user is no longer a member of the workspace.")
     grants = frozenset(Grant(grant) for grant in token.grants) & GRANTS_OF_ROLE[role] | (
-        # Speaking for end users is what an integration's token is made for, whatever its user's role.
+        # Speaking for end users is what an integration's token is issued for: it needs no admin for a user.
         {Grant.ON_BEHALF} & frozenset(Grant(grant) for grant in token.grants)
+        if role >= Role.MEMBER
+        else frozenset()
     )
     return Principal(
         workspace_id=token.workspace_id,

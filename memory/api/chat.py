@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, ClassVar
@@ -20,7 +21,7 @@ from memory.services.chat import answer_turn, stream_turn
 from memory.services.turns import Begun, begin_turn
 from workspaces.access import Opened, Principal, open_personal
 from workspaces.api.base import Endpoint, Needs
-from workspaces.services.idempotency import Claim, keep_answer
+from workspaces.services.idempotency import Claim, keep_answer, release_key
 from workspaces.tenancy import release_connection
 from workspaces.types import Grant, Role
 
@@ -103,9 +104,24 @@ class ChatStreamView(Endpoint):
 
 
 async def _events(begun: Begun, claim: Claim | None) -> AsyncGenerator[bytes, None]:
+    kept = False
+    try:
+        async with aclosing(_bodies(begun)) as bodies:
+            async for name, data in bodies:
+                if name == "done" and claim is not None:
+                    await sync_to_async(keep_answer)(claim, status=200, body=data)
+                    kept = True
+                yield event_bytes(name, data)
+    finally:
+        if claim is not None and not kept:
+            # It broke off: whoever sends it again is heard. Shielded, since the reader may be going away.
+            await asyncio.shield(sync_to_async(release_key)(claim))
+
+
+async def _bodies(begun: Begun) -> AsyncGenerator[tuple[str, Any], None]:
     async with aclosing(stream_turn(begun)) as events:
         async for event in events:
-            data = event.data
+            data: Any = event.data
             if event.name == "recall":
                 data = {
                     "items": RecallItemShape(data["items"], many=True).data,
@@ -113,6 +129,4 @@ async def _events(begun: Begun, claim: Claim | None) -> AsyncGenerator[bytes, No
                 }
             elif event.name == "done":
                 data = chat_body(data["reply"])
-                if claim is not None:
-                    await sync_to_async(keep_answer)(claim, status=200, body=data)
-            yield event_bytes(event.name, data)
+            yield event.name, data

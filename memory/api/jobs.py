@@ -48,7 +48,7 @@ def wait_for(bucket: BucketRef, run_id: int, *, seconds: float) -> Run:
 class SummarizeView(Endpoint):
     """Extraction of one conversation, now."""
 
-    needs: ClassVar = {"post": Needs(Role.VIEWER, Grant.JOBS)}
+    needs: ClassVar = {"post": Needs(Role.MEMBER, Grant.JOBS)}
 
     @extend_schema(
         operation_id="summarizeConversation",
@@ -58,7 +58,7 @@ class SummarizeView(Endpoint):
         tags=["jobs"],
     )
     def post(self, request: Request, agent_id: int, conversation_id: str) -> Response:
-        """200 with the run when it ended within `wait` seconds, else 202 with the run as it stands."""
+        """Extracts a conversation now: 200 with the run when it ended within `wait` seconds, else 202."""
         asked = self.read(SummarizeRequest, request.data or {})
         wait = self.query(SummarizeQuery).get("wait", WAIT_S)
         opened = open_personal(self.principal, agent_id, end_user_id=asked.get("endUserId"), writes=False)
@@ -82,7 +82,7 @@ class RunsView(Endpoint):
         operation_id="listRuns", parameters=[RunsQuery], responses=RunShape(many=True), tags=["jobs"]
     )
     def get(self, request: Request, agent_id: int) -> Response:
-        """The latest first."""
+        """Lists runs, the latest first."""
         asked = self.query(RunsQuery)
         bucket = _bucket(
             _open(self, agent_id, asked.get("endUserId"), shared=asked.get("bucket") == "shared")
@@ -103,7 +103,7 @@ class RunView(Endpoint):
 
     @extend_schema(operation_id="readRun", parameters=[OwnerQuery], responses=RunDetail, tags=["jobs"])
     def get(self, request: Request, agent_id: int, run_id: int) -> Response:
-        """What it did, with before and after."""
+        """Reads a run: what it did, with before and after."""
         asked = self.query(OwnerQuery)
         opened = _open(self, agent_id, asked.get("endUserId"), shared=False)
         with tenant(opened.reach):

@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from memory.services.chat import Reply, usage_of
-from memory.types import ProviderAnswer, RecallItem
+from memory.types import ProviderAnswer
 from workspaces.api.fields import EndUserIdField, IdField, StrictSerializer, TextField
 from workspaces.models import Run
 

@@ -83,7 +83,7 @@ class ContextView(Endpoint):
         operation_id="buildContext", request=ContextRequest, responses=ContextReply, tags=["turns"]
     )
     def post(self, request: Request, agent_id: int) -> Response:
-        """The blocks as text, ready to send."""
+        """Builds the prompt blocks of one turn, as text ready to send."""
         asked = self.read(ContextRequest)
         opened = open_personal(
             self.principal, agent_id, end_user_id=asked.get("endUserId"), writes=False, works=True
@@ -121,7 +121,7 @@ class ConversationsView(Endpoint):
         tags=["chat"],
     )
     def get(self, request: Request, agent_id: int) -> Response:
-        """The latest first."""
+        """Lists a person's conversations, the latest first."""
         asked = self.query(OwnerQuery)
         opened = open_personal(self.principal, agent_id, end_user_id=asked.get("endUserId"), writes=False)
         with tenant(opened.reach):
@@ -140,7 +140,7 @@ class ConversationView(Endpoint):
         tags=["chat"],
     )
     def get(self, request: Request, agent_id: int, conversation_id: str) -> Response:
-        """Its messages, in order."""
+        """Reads a conversation's messages, in order."""
         asked = self.query(OwnerQuery)
         opened = open_personal(self.principal, agent_id, end_user_id=asked.get("endUserId"), writes=False)
         with tenant(opened.reach):
@@ -151,7 +151,7 @@ class ConversationView(Endpoint):
         operation_id="deleteConversation", parameters=[OwnerQuery], responses={204: None}, tags=["chat"]
     )
     def delete(self, request: Request, agent_id: int, conversation_id: str) -> Response:
-        """Removes it with its messages. What was learned from it stays."""
+        """Removes a conversation with its messages. What was learned from it stays."""
         asked = self.query(OwnerQuery)
         opened = open_personal(self.principal, agent_id, end_user_id=asked.get("endUserId"), writes=False)
         with tenant(opened.reach):

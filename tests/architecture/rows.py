@@ -82,7 +82,11 @@ def fill(world: World, name: str) -> BucketRef:
             workspace_id=bucket.workspace_id, key=f"test.{name}", value=1, updated_at=now
         )
         IdempotencyKey.objects.create(
-            workspace_id=bucket.workspace_id, caller=f"user:{name}", key="k", request_sha256="", created_at=now
+            workspace_id=bucket.workspace_id,
+            caller=f"user:{name}",
+            key="k",
+            request_sha256="",
+            created_at=now,
         )
     return bucket
 

@@ -24,15 +24,15 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 if not apps.ready:
     django.setup()
 
-from django.core.management import get_commands, load_command_class  # noqa: E402 - settings come first
-from django.urls import URLPattern, URLResolver, get_resolver  # noqa: E402
+from django.core.management import get_commands, load_command_class
+from django.urls import URLPattern, URLResolver, get_resolver
 
-from config import env  # noqa: E402
-from tests.architecture.rows import OURS, ROOT  # noqa: E402
-from workspaces import outbox  # noqa: E402
-from workspaces.api.base import Needs  # noqa: E402
-from workspaces.logic.registry import SETTINGS, Setting  # noqa: E402
-from workspaces.types import Role  # noqa: E402
+from config import env
+from tests.architecture.rows import OURS, ROOT
+from workspaces import outbox
+from workspaces.api.base import Needs
+from workspaces.logic.registry import SETTINGS, Setting
+from workspaces.types import Role
 
 README: Final = ROOT / "README.md"
 API: Final = "/api/v1"
@@ -69,7 +69,7 @@ class Address:
     """One entry of the resolver: its path with `{camelCase}` arguments, and what answers it."""
 
     path: str
-    view: Callable[..., Any]
+    view: Callable[..., Any] | None
 
     @property
     def view_class(self) -> type | None:
@@ -121,7 +121,7 @@ def routes() -> list[Route]:
         for method in METHODS:
             needs = getattr(view, "needs", {}).get(method.lower())
             if needs is not None:
-                summary = first_line(getattr(view, method.lower()))
+                summary = promise(getattr(view, method.lower()))
                 found.append(Route(method, address.path.removeprefix(API), needs, summary))
     return sorted(found, key=lambda route: (route.path, METHODS.index(route.method)))
 
@@ -131,9 +131,9 @@ def role_name(role: Role) -> str:
     return "workspace owner" if role is Role.OWNER else role.name.lower()
 
 
-def first_line(documented: object) -> str:
-    """The promise of a docstring."""
-    return (inspect.getdoc(documented) or "").partition("\n")[0]
+def promise(documented: object) -> str:
+    """The promise of a docstring: its first paragraph, on one line."""
+    return (inspect.getdoc(documented) or "").split("\n\n")[0].replace("\n", " ")
 
 
 # --- rendering --------------------------------------------------------------------------------------------
@@ -143,7 +143,10 @@ def render_routes() -> str:
     """Method, path, role, grant and promise of every route."""
     return _table(
         ("Method", "Path", "Role", "Grant", "What it does"),
-        ((r.method, f"`{r.path}`", role_name(r.needs.role), f"`{r.needs.grant}`", r.summary) for r in routes()),
+        (
+            (r.method, f"`{r.path}`", role_name(r.needs.role), f"`{r.needs.grant}`", r.summary)
+            for r in routes()
+        ),
     )
 
 
@@ -178,7 +181,7 @@ def render_topics() -> str:
     """Name, family and promise of every topic of the outbox."""
     return _table(
         ("Topic", "Lane", "What it does"),
-        ((f"`{one.name}`", one.family, first_line(one.handle)) for one in outbox.topics().values()),
+        ((f"`{one.name}`", one.family, promise(one.handle)) for one in outbox.topics().values()),
     )
 
 
@@ -186,7 +189,10 @@ def render_environment() -> str:
     """Name, default and meaning of every variable that is read."""
     return _table(
         ("Variable", "Default", "What it says"),
-        ((f"`{name}`", _default(name), ENVIRONMENT[name]) for name in sorted(environment_names(), key=_bare_first)),
+        (
+            (f"`{name}`", _default(name), ENVIRONMENT[name])
+            for name in sorted(environment_names(), key=_bare_first)
+        ),
     )
 
 

@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -64,7 +65,7 @@ def functions(path: Path) -> Iterator[Function]:
 
 
 @pytest.fixture(scope="module")
-def import_rules() -> dict:
+def import_rules() -> Any:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
 
 
@@ -93,7 +94,8 @@ def test_no_import_is_excused_from_the_layers(import_rules: dict):
     excused = [
         contract["id"]
         for contract in import_rules["contracts"]
-        if contract["type"] == "layers" and (contract.get("ignore_imports") or contract.get("exhaustive_ignores"))
+        if contract["type"] == "layers"
+        and (contract.get("ignore_imports") or contract.get("exhaustive_ignores"))
     ]
     assert excused == []
 
@@ -119,7 +121,8 @@ def test_no_import_hides_from_the_layers_behind_type_checking():
         name_of(path)
         for path in modules(*PRODUCT)
         for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.Name | ast.Attribute) and getattr(node, "id", getattr(node, "attr", "")) == "TYPE_CHECKING"
+        if isinstance(node, ast.Name | ast.Attribute)
+        and getattr(node, "id", getattr(node, "attr", "")) == "TYPE_CHECKING"
     ]
     assert found == []
 
@@ -210,8 +213,9 @@ def test_no_two_tests_of_a_module_have_one_name():
     """The second would replace the first, which then never runs."""
     twins = []
     for path in modules("tests"):
-        for scope in [tree_of(path), *(node for node in tree_of(path).body if isinstance(node, ast.ClassDef))]:
-            names = [node.name for node in scope.body if isinstance(node, Function)]
+        tree = tree_of(path)
+        for body in [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]:
+            names = [node.name for node in body if isinstance(node, Function)]
             twins += [f"{name_of(path)}:{name}" for name in sorted(set(names)) if names.count(name) > 1]
     assert twins == []
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.http import HttpResponse
 from rest_framework.test import APIClient
 from rest_framework.views import APIView
 
@@ -71,7 +70,7 @@ ROUTES: Mapping[tuple[str, str], tuple[Role, Grant]] = {
     ("DELETE", "/memory/{agentId}/conversations/{conversationId}"): WRITE,
     ("GET", "/memory/{agentId}/runs"): READ,
     ("GET", "/memory/{agentId}/runs/{runId}"): READ,
-    ("POST", "/memory/{agentId}/summarize/{conversationId}"): (Role.VIEWER, Grant.JOBS),
+    ("POST", "/memory/{agentId}/summarize/{conversationId}"): (Role.MEMBER, Grant.JOBS),
     ("POST", "/memory/{agentId}/turns"): WRITE,
     ("GET", "/owners"): ADMINISTER,
     ("GET", "/owners/{ownerId}"): ADMINISTER,
@@ -153,7 +152,7 @@ class Cast:
             self.clients[person.token].force_login(person.user)
         return self.clients[person.token]
 
-    def call(self, client: APIClient, route: tuple[str, str], *, method: str = "", query: str = "") -> HttpResponse:
+    def call(self, client: APIClient, route: tuple[str, str], *, method: str = "", query: str = "") -> Any:
         """The answer to that route, sent with path arguments and a body that would be accepted."""
         address = API + route[1] + (query or QUERIES.get(route, ""))
         for name, value in self.arguments.items():
@@ -241,6 +240,11 @@ def _arguments(world: World) -> dict[str, object]:
         "tokenId": token.pk,
         "key": "mate.memory.cooldown-minutes",
     }
+
+
+def names_a_row(route: tuple[str, str]) -> bool:
+    """Whether a path argument names a row of a workspace."""
+    return any("{" + name + "}" in route[1] for name in NOT_THEIRS)
 
 
 def suffices(role: Role, needs: tuple[Role, Grant]) -> bool:
@@ -334,10 +338,8 @@ def test_mallory_finds_nothing_of_alices(cast: Cast, route: tuple[str, str]):
         assert [word for word in SECRETS if word in shown(response)] == []
 
 
-@each_route
+@pytest.mark.parametrize("route", [one for one in ROUTES if names_a_row(one)], ids=" ".join)
 def test_a_row_of_another_workspace_looks_like_one_that_never_was(cast: Cast, route: tuple[str, str]):
-    if not names_a_row(route):
-        pytest.skip("names no row of a workspace")
     client = cast.by_token(cast.umbra.mallory.token)
     told = []
     for factor in (1, 1_000_003):
@@ -397,9 +399,5 @@ def test_head_needs_what_get_needs_and_other_methods_are_refused(cast: Cast, rou
     assert cast.call(cast.by_token(secret), route, method="OPTIONS").status_code in {403, 405}
 
 
-def names_a_row(route: tuple[str, str]) -> bool:
-    return any("{" + name + "}" in route[1] for name in NOT_THEIRS)
-
-
-def shown(response: HttpResponse) -> str:
-    return "" if response.streaming else response.content.decode()
+def shown(response: Any) -> str:
+    return "" if response.streaming else str(response.content.decode())

@@ -25,13 +25,13 @@ by_table = pytest.mark.parametrize("model", GUARDED, ids=table)
 by_bucket_table = pytest.mark.parametrize("model", BUCKETS, ids=table)
 
 
-def rows(sql: str, *values: object) -> list[tuple[Any, ...]]:
+def rows(sql: str, *values: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        cursor.execute(sql, list(values))
-        return cursor.fetchall()
+        cursor.execute(sql, values)
+        return list(cursor.fetchall())
 
 
-def count(model: type[models.Model], where: str = "true", *values: object) -> int:
+def count(model: type[models.Model], where: str = "true", *values: Any) -> int:
     return int(rows(f"SELECT count(*) FROM {table(model)} WHERE {where}", *values)[0][0])
 
 
@@ -75,7 +75,7 @@ def doors_closed() -> None:
 
 
 def test_every_table_of_ours_is_guarded_or_nobodys():
-    assert {table(model) for model in MODELS} == {table(model) for model in GUARDED} | set(NOBODYS)
+    assert set(map(table, MODELS)) == {*map(table, GUARDED), *NOBODYS}
 
 
 def test_every_tenant_model_inherits_the_managers_that_ask_whose():
@@ -118,7 +118,8 @@ def test_the_application_role_can_do_nothing_that_goes_around_the_policies():
     )
     assert memberships == []
     owned = rows(
-        "SELECT c.relname FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner WHERE r.rolname = %s", APP_ROLE
+        "SELECT c.relname FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner WHERE r.rolname = %s",
+        APP_ROLE,
     )
     assert owned == []
     assert rows("SELECT has_schema_privilege(current_user, 'public', 'CREATE')") == [(False,)]
@@ -129,7 +130,8 @@ def test_the_application_role_can_do_nothing_that_goes_around_the_policies():
 @pytest.mark.django_db
 def test_a_tenant_table_has_its_four_policies(model):
     (enabled, owner) = rows(
-        "SELECT relrowsecurity, pg_get_userbyid(relowner) FROM pg_class WHERE oid = %s::regclass", table(model)
+        "SELECT relrowsecurity, pg_get_userbyid(relowner) FROM pg_class WHERE oid = %s::regclass",
+        table(model),
     )[0]
     assert enabled
     assert owner != APP_ROLE
@@ -150,9 +152,13 @@ def test_a_tenant_table_has_its_four_policies(model):
 @pytest.mark.django_db
 def test_the_application_role_may_not_empty_or_change_a_table(model):
     for right in ("TRUNCATE", "REFERENCES", "TRIGGER"):
-        assert rows("SELECT has_table_privilege(%s, %s, %s)", APP_ROLE, table(model), right) == [(False,)], right
+        assert rows("SELECT has_table_privilege(%s, %s, %s)", APP_ROLE, table(model), right) == [(False,)], (
+            right
+        )
     for right in ("SELECT", "INSERT", "UPDATE", "DELETE"):
-        assert rows("SELECT has_table_privilege(%s, %s, %s)", APP_ROLE, table(model), right) == [(True,)], right
+        assert rows("SELECT has_table_privilege(%s, %s, %s)", APP_ROLE, table(model), right) == [(True,)], (
+            right
+        )
 
 
 @by_table
@@ -190,7 +196,9 @@ def test_every_table_has_rows_to_hide(filled: Filled, model):
     where = "id" if model is Workspace else "workspace_id"
     with door(Door.OPERATOR):
         for world in (filled.acme, filled.umbra):
-            assert count(model, f"{where} = %s", world.workspace.pk), f"Add a row of {table(model)} to `fill`."
+            assert count(model, f"{where} = %s", world.workspace.pk), (
+                f"Add a row of {table(model)} to `fill`."
+            )
         if model in BUCKETS:
             for bucket in (filled.vera, filled.bob, filled.mallory):
                 assert count(model, "bucket_id = %s", bucket.id), f"Add a row of {table(model)} to `fill`."
@@ -240,7 +248,9 @@ def test_a_workspace_without_a_reach_shows_no_bucket(filled: Filled, model):
 def test_a_reach_alone_does_not_let_one_write(filled: Filled, model):
     readable = Reach(filled.acme.workspace.pk, (filled.bob.id, filled.vera.id), (filled.bob.id,))
     with tenant(readable), connection.cursor() as cursor:
-        cursor.execute(f"UPDATE {table(model)} SET bucket_id = bucket_id WHERE bucket_id = %s", [filled.vera.id])
+        cursor.execute(
+            f"UPDATE {table(model)} SET bucket_id = bucket_id WHERE bucket_id = %s", [filled.vera.id]
+        )
         assert cursor.rowcount == 0
         cursor.execute(f"DELETE FROM {table(model)} WHERE bucket_id = %s", [filled.vera.id])
         assert cursor.rowcount == 0

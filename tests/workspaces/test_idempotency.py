@@ -101,14 +101,14 @@ def test_a_key_used_at_another_address_is_422(acme: World):
 def test_a_request_whose_first_still_runs_is_409(acme: World):
     client = acme.bob.client()
     keyed(client, turns_of(acme), turn())
-    age(timedelta(seconds=1), status=None, body=None)
+    age(timedelta(seconds=1), status=None, body="")
     assert_problem(keyed(client, turns_of(acme), turn()), 409, "request_in_progress")
 
 
 def test_a_request_that_died_may_be_sent_again_and_stores_nothing_twice(acme: World):
     client = acme.bob.client()
     keyed(client, turns_of(acme), turn())
-    age(ABANDONED + timedelta(seconds=1), status=None, body=None)
+    age(ABANDONED + timedelta(seconds=1), status=None, body="")
     again = keyed(client, turns_of(acme), turn())
     assert (again.status_code, again.json()["stored"], again.json()["duplicates"]) == (201, 0, 1)
     assert stored(client, acme) == 1

@@ -64,8 +64,8 @@ def _workspace_header(request: Request) -> int | None:
     raw = request.META.get("HTTP_X_WORKSPACE_ID")
     if raw is None:
         return None
-    if not (raw.isascii() and raw.isdigit()) or int(raw) > MAX_ID:
-        raise BadInput("bad_workspace_id", f"X-Workspace-Id {raw!r} is no workspace's number.")
+    if not (raw.isascii() and raw.isdigit()) or len(raw) > 19 or int(raw) > MAX_ID:
+        raise BadInput("bad_workspace_id", f"X-Workspace-Id {raw[:40]!r} is no workspace's number.")
     return int(raw)
 
 
@@ -168,6 +168,16 @@ class Endpoint(APIView):
         if isinstance(answer, FirstAnswer):
             raise ReplayedError(answer)
         return answer
+
+    def handle_exception(self, exc: Exception) -> Response:
+        response: Response | None = None
+        try:
+            response = super().handle_exception(exc)
+        finally:
+            if response is None and self.claim is not None:
+                # A fault of ours: whoever sends it again is heard.
+                release_key(self.claim)
+        return response
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         final = super().finalize_response(request, response, *args, **kwargs)

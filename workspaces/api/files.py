@@ -4,8 +4,6 @@ Without `bucket` a caller writes their own memory and reads their own file befor
 one; `bucket=shared` is the agent's shared memory, which members write.
 """
 
-
-
 from __future__ import annotations
 
 import re
@@ -233,9 +231,9 @@ class SearchAnswer(serializers.Serializer[Any]):
 
 
 def _agent_number(raw: str) -> int:
-    if raw.isascii() and raw.isdigit() and int(raw) <= MAX_ID:
+    if raw.isascii() and raw.isdigit() and len(raw) <= 19 and int(raw) <= MAX_ID:
         return int(raw)
-    raise NotFound("agent_not_found", f"There is no agent {raw} in this workspace.")
+    raise NotFound("agent_not_found", f"There is no agent {raw[:40]} in this workspace.")
 
 
 def _open(

@@ -99,16 +99,19 @@ def _opened(doors: tuple[str, ...]) -> str:
     return f"(SELECT mate_door()) IN ({names})"
 
 
-def composite_key(table: str, columns: tuple[str, str], target: str, *, keys: tuple[str, str]) -> str:
+def composite_key(
+    table: str, columns: tuple[str, str], target: str, *, keys: tuple[str, str], is_optional: bool = False
+) -> str:
     """A foreign key that carries the tenant, so that a row cannot point into another one's.
 
     Deferred to the commit, as Django's own keys are, and cascading, since Django's collector already deletes
-    in order. A NULL in either column switches it off.
+    in order; an optional one is emptied instead. A NULL in either column switches it off.
     """
+    gone = f"SET NULL ({columns[1]})" if is_optional else "CASCADE"
     name = f"{table}_{columns[1]}_same_{columns[0].removesuffix('_id')}"[:63]
     return (
         f"ALTER TABLE {table} ADD CONSTRAINT {name} FOREIGN KEY ({', '.join(columns)}) "
-        f"REFERENCES {target} ({', '.join(keys)}) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED;"
+        f"REFERENCES {target} ({', '.join(keys)}) ON DELETE {gone} DEFERRABLE INITIALLY DEFERRED;"
     )
 
 

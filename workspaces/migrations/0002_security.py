@@ -58,5 +58,15 @@ class Migration(migrations.Migration):
             )
             for table, columns, target, keys in KEYS
         ),
+        migrations.RunSQL(
+            policies.composite_key(
+                "workspaces_revision",
+                ("bucket_id", "run_id"),
+                "workspaces_run",
+                keys=("bucket_id", "id"),
+                is_optional=True,
+            ),
+            policies.drop_composite_key("workspaces_revision", ("bucket_id", "run_id")),
+        ),
         migrations.RunSQL(policies.RESERVED_ROWS, migrations.RunSQL.noop),
     ]

@@ -25,13 +25,16 @@ class AuditEvent(TenantModel):
 
 
 class IdempotencyKey(TenantModel):
-    """The first answer to a request that carried an `Idempotency-Key`; `status` is NULL while it runs."""
+    """The first answer to a request that carried an `Idempotency-Key`; `status` is NULL while it runs.
+
+    The answer may hold a person's memory while the row is the workspace's: it is kept encrypted.
+    """
 
     caller = models.CharField(max_length=200)
     key = models.CharField(max_length=255)
     request_sha256 = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField(null=True, blank=True)
-    body = models.JSONField(null=True, blank=True)
+    body = models.TextField(blank=True, default="", help_text="Encrypted JSON.")
     created_at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):

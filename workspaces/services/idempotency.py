@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.db import connection
 from django.utils import timezone
 
+from workspaces.crypto import seal, unseal
 from workspaces.errors import BadInput, Conflict, Unprocessable
 from workspaces.models import IdempotencyKey
 from workspaces.tenancy import workspace
@@ -57,7 +58,7 @@ def claim_key(
             IdempotencyKey.objects.of_workspace(workspace_id).select_for_update().get(caller=caller, key=key)
         )
         if row.created_at < now - KEPT or (row.status is None and row.created_at < now - ABANDONED):
-            row.created_at, row.request_sha256, row.status, row.body = now, digest, None, None
+            row.created_at, row.request_sha256, row.status, row.body = now, digest, None, ""
             row.save()
             return Claim(row.pk, workspace_id, key)
     if row.request_sha256 != digest:
@@ -66,12 +67,12 @@ def claim_key(
         )
     if row.status is None:
         raise Conflict("request_in_progress", f"The first request with Idempotency-Key {key!r} still runs.")
-    return FirstAnswer(row.status, row.body)
+    return FirstAnswer(row.status, unseal(row.body))
 
 
 _INSERT: Final = """
-INSERT INTO workspaces_idempotencykey (workspace_id, caller, key, request_sha256, created_at)
-VALUES (%s, %s, %s, %s, %s) ON CONFLICT (workspace_id, caller, key) DO NOTHING RETURNING id
+INSERT INTO workspaces_idempotencykey (workspace_id, caller, key, request_sha256, body, created_at)
+VALUES (%s, %s, %s, %s, '', %s) ON CONFLICT (workspace_id, caller, key) DO NOTHING RETURNING id
 """
 
 
@@ -79,7 +80,7 @@ def keep_answer(claim: Claim, *, status: int, body: Any) -> None:
     """Keeps the answer for who repeats the request. Its own transaction."""
     with workspace(claim.workspace_id):
         IdempotencyKey.objects.of_workspace(claim.workspace_id).filter(pk=claim.row_id).update(
-            status=status, body=body
+            status=status, body=seal(body)
         )
 
 
