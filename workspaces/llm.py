@@ -10,7 +10,7 @@ import functools
 import os
 import time
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Generic, TypeVar
 
@@ -27,6 +27,7 @@ from integrations.clients.models.ask import ask_text_sync
 from integrations.clients.models.build import make_model
 from integrations.clients.models.chat import chat_stream, chat_sync
 from integrations.clients.models.prices import cost_usd
+from workspaces.logic.texts import storable
 from workspaces.models import ModelUsage
 from workspaces.tenancy import tenant
 from workspaces.types import BucketRef, Prompt, UnusableAnswerError
@@ -95,7 +96,7 @@ def ask(
                     built, system=system, user=user + again, max_tokens=max_tokens, timeout_s=timeout_s
                 )
                 meter.took(answer.usage)
-            value = prompt.parse(answer.text)
+            value = prompt.parse(storable(answer.text))
         except UnusableAnswerError as unusable:
             reason = str(unusable)
             continue
@@ -135,7 +136,7 @@ def chat(
             timeout_s=CHAT_TIMEOUT_S,
         )
         meter.took(answer.usage)
-    return answer
+    return _clean(answer)
 
 
 async def stream_chat(
@@ -164,13 +165,19 @@ async def stream_chat(
             if isinstance(event, Finished):
                 meter.took(event.answer.usage)
                 error = ""
-            yield event
+                yield Finished(_clean(event.answer))
+            else:
+                yield event
     except ProviderError as failed:
         error = failed.kind
         raise
     finally:
         await events.aclose()
         await sync_to_async(meter.record)(ms=round((time.monotonic() - began) * 1000), error=error)
+
+
+def _clean(answer: ChatAnswer) -> ChatAnswer:
+    return replace(answer, text=storable(answer.text))
 
 
 @functools.lru_cache(maxsize=16)

@@ -105,8 +105,11 @@ def emit(
     waiting = OutboxMessage.unscoped.filter(lane_id=lane_id, topic=topic, key=key, parked_at=None)
     if key and (old := waiting.first()) is not None:
         # The lane's row is locked: nobody else can have changed or finished it in between.
+        # One that failed keeps its wait: news must not hammer what is away, and park it before its time.
         waiting.filter(pk=old.pk).update(
-            generation=F("generation") + 1, due_at=min(old.due_at, due), payload=old.payload | values.payload
+            generation=F("generation") + 1,
+            due_at=old.due_at if old.attempts else min(old.due_at, due),
+            payload=old.payload | values.payload,
         )
     else:
         values.save(force_insert=True)

@@ -1,4 +1,4 @@
-"""The sweep: a thread of the worker process that looks for due work every second, whatever the broker does.
+"""The sweep: threads of the worker process that look for due work every second, whatever the broker does.
 
 Nudges make work begin at once; the sweep makes sure that it begins. It also says that the worker lives, and ends
 the leases of processes of this machine that died.
@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from collections.abc import Callable
 from typing import Final
 
 import structlog
-from django.db import DatabaseError, connection
+from django.db import Error as DatabaseError
+from django.db import connection
 from django.utils import timezone
 
 from workspaces import outbox
@@ -22,42 +24,47 @@ from workspaces.services.maintenance import FORGET_HEARTBEATS
 log = structlog.get_logger(__name__)
 
 EVERY_S: Final = 1.0
-BEAT_EVERY: Final = 5
-"""Looks between two heartbeats."""
+BEAT_EVERY_S: Final = 5.0
+"""Seconds between two heartbeats."""
 
 
 class Sweep:
-    """The thread. `start` once, `stop` at the end; it survives a database that is away."""
+    """The threads. `start` once, `stop` at the end; they survive a database that is away."""
 
     def __init__(self, *, every: float = EVERY_S, kind: str = "worker") -> None:
         self._every = every
         self._kind = kind
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="outbox-sweep", daemon=True)
 
     def start(self) -> None:
-        """Begins to look."""
-        self._thread.start()
+        """Begins to look, and to say that the process lives: apart, since a message may take minutes."""
+        for name, look, every in (
+            ("outbox-sweep", self._work, self._every),
+            ("heartbeat", self._beat, BEAT_EVERY_S),
+        ):
+            threading.Thread(target=self._run, args=(look, every), name=name, daemon=True).start()
 
     def stop(self) -> None:
         """Ends after the message that is being worked."""
         self._stopped.set()
 
-    def _run(self) -> None:
-        looks = 0
-        while not self._stopped.wait(self._every):
+    def _run(self, look: Callable[[], None], every: float) -> None:
+        while not self._stopped.is_set():
             try:
-                if looks % BEAT_EVERY == 0:
-                    beat(self._kind)
-                looks += 1
-                outbox.free_dead_leases()
-                # One at a time, so that a stop and the heartbeat are not kept waiting by a long backlog.
-                while not self._stopped.is_set() and outbox.work_one(overdue_by=self._every):
-                    beat(self._kind)
+                look()
             except DatabaseError as error:
                 log.warning("sweep.database_away", reason=str(error))
             finally:
                 connection.close()
+            self._stopped.wait(every)
+
+    def _work(self) -> None:
+        outbox.free_dead_leases()
+        while not self._stopped.is_set() and outbox.work_one(overdue_by=self._every):
+            pass
+
+    def _beat(self) -> None:
+        beat(self._kind)
 
 
 def beat(kind: str) -> None:

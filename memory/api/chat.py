@@ -65,6 +65,10 @@ class EventStreamRenderer(BaseRenderer):
     def render(
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None
     ) -> bytes:
+        response = (renderer_context or {}).get("response")
+        if response is not None and response.status_code == 200:
+            # The answer of a repeated request.
+            return event_bytes("done", data)
         return bytes(JSONRenderer().render(data, None, renderer_context))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
 from rest_framework import serializers
 
@@ -10,6 +11,10 @@ from memory.services.chat import Reply, usage_of
 from memory.types import ProviderAnswer
 from workspaces.api.fields import EndUserIdField, IdField, StrictSerializer, TextField
 from workspaces.models import Run
+
+EARLIEST: Final = 1900
+LATEST: Final = 2200
+"""Years in which something may have been said; further out the calendar itself gives way."""
 
 
 class ConversationIdField(TextField):
@@ -82,6 +87,13 @@ class TurnMessage(StrictSerializer):
         required=False, allow_null=True, help_text="When it was said; absent: now."
     )
     externalId = TextField(required=False, allow_null=True, max_length=255, help_text="Stored once.")
+
+    def validate_at(self, value: datetime | None) -> datetime | None:
+        if value is not None and not EARLIEST <= value.year <= LATEST:
+            raise serializers.ValidationError(
+                f"The year {value.year} is outside {EARLIEST} to {LATEST}.", code="bad_date"
+            )
+        return value
 
 
 class TurnsRequest(StrictSerializer):

@@ -45,7 +45,6 @@ class TurnsView(Endpoint):
     def post(self, request: Request, agent_id: int) -> Response:
         """Stores 1 to 1000 messages in order; the same `externalId` is stored once."""
         asked = self.read(TurnsRequest)
-        key = self.claim.key if self.claim else None
         recorded = record_turns(
             open_personal(
                 self.principal, agent_id, end_user_id=asked.get("endUserId"), writes=True, works=True
@@ -53,16 +52,17 @@ class TurnsView(Endpoint):
             conversation_id=asked["conversationId"],
             source=asked.get("source") or ("api" if self.principal.token_id else "web"),
             owner=asked.get("ownerName"),
+            # A repeated request stores nothing twice, even when the first one died before it answered.
+            request_id=str(self.claim.row_id) if self.claim else None,
             messages=[
                 Incoming(
                     role=one["role"],
                     content=one["content"],
                     speaker=one.get("speaker"),
                     at=one.get("at"),
-                    # A repeated request stores nothing twice, even when the first one died before it answered.
-                    external_id=one.get("externalId") or (f"idem:{key}:{number}"[:255] if key else None),
+                    external_id=one.get("externalId"),
                 )
-                for number, one in enumerate(asked["messages"])
+                for one in asked["messages"]
             ],
         )
         body = {

@@ -26,6 +26,7 @@ class Conversation(BucketModel):
     source = models.CharField(max_length=8, choices=Source)
     title = models.CharField(max_length=200, blank=True, default="")
     extracted_upto = models.BigIntegerField(default=0)
+    skip_told_upto = models.BigIntegerField(default=0, help_text="Up to which message a skip was told.")
     last_message = models.BigIntegerField(default=0, help_text="Id of the latest message, 0 for none.")
     created_at = models.DateTimeField()
     last_at = models.DateTimeField()
@@ -71,8 +72,16 @@ class Message(BucketModel):
     is_owner = models.BooleanField(default=False)
     content = models.TextField()
     tokens = models.PositiveIntegerField(default=0)
-    failed = models.BooleanField(default=False, help_text="An answer that broke off; kept, never learned from.")
+    failed = models.BooleanField(
+        default=False, help_text="An answer that broke off; kept, never learned from."
+    )
     external_id = models.CharField(max_length=255, null=True, blank=True)
+    request_key = models.CharField(
+        max_length=64,
+        null=True,
+        blank=True,
+        help_text="The request that brought it, so that a repetition does not.",
+    )
     at = models.DateTimeField()
     created_at = models.DateTimeField()
 
@@ -82,6 +91,11 @@ class Message(BucketModel):
                 fields=["conversation", "external_id"],
                 condition=Q(external_id__isnull=False),
                 name="message_external_id_once",
+            ),
+            models.UniqueConstraint(
+                fields=["conversation", "request_key"],
+                condition=Q(request_key__isnull=False),
+                name="message_request_once",
             ),
             models.UniqueConstraint(fields=["bucket", "id"], name="message_in_bucket"),
             models.CheckConstraint(

@@ -67,13 +67,14 @@ def answer_turn(opened: Opened, *, text: str, conversation_id: str | None, sourc
     begun = begin_turn(opened, conversation_id=conversation_id, text=text, source=source)
     context: ContextWindow | None = None
     try:
-        context = _context(begun, text)
+        context = _context(begun, begun.question.content)
         answer, context = _ask(begun, context)
+        outcome = _outcome(begun, context, answer)
+        message = finish_turn(begun, outcome)
     except BaseException as error:
         _close_broken(begun, context, error, said="")
         raise
-    outcome = _outcome(begun, context, answer)
-    return Reply(begun, finish_turn(begun, outcome), answer.text, context, outcome)
+    return Reply(begun, message, answer.text, context, outcome)
 
 
 def _ask(begun: Begun, context: ContextWindow) -> tuple[ChatAnswer, ContextWindow]:
@@ -135,6 +136,13 @@ async def stream_turn(begun: Begun) -> AsyncGenerator[Event, None]:
         is_closed = True
         yield Event(
             "error", {"code": f"model_{error.kind}", "detail": str(error), "retryable": error.retryable}
+        )
+    except Exception as error:
+        log.exception("stream.broken", turn=begun.turn_id)
+        await sync_to_async(_close_broken)(begun, context, error, said="".join(said))
+        is_closed = True
+        yield Event(
+            "error", {"code": "internal_error", "detail": "Something broke on our side; it has been logged."}
         )
     except (asyncio.CancelledError, GeneratorExit) as gone:
         if not is_closed:

@@ -7,7 +7,9 @@ the current message. What does not fit is summarised, then dropped, and the wind
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final
 
 from django.utils import timezone
@@ -17,7 +19,7 @@ from memory.logic import window
 from memory.models import Conversation, Message
 from memory.queries import messages_of
 from memory.services.recall import Recalled, recall_for_turn
-from memory.services.summaries import summarise_earlier, summary_in_force
+from memory.services.summaries import Summary, summarise_earlier, summary_in_force
 from workspaces.access import AgentRef, Opened
 from workspaces.llm import model_in_force
 from workspaces.logic.tokens import estimate, estimate_message
@@ -84,63 +86,29 @@ def build_context(
     `before` is the id of the message that is being answered: history ends there;
     `max_recalled_tokens` bounds the recalled block further than the settings do.
     """
-    own, now = opened.own, timezone.now()
+    now = timezone.now()
     with tenant(opened.reach):
         settings = effective(opened.agent.workspace_id, opened.agent.id)
         system = system_text(opened.agent)
-        earlier = _history(conversation, before=before)
-        summary = summary_in_force(conversation, now=now) if conversation else None
+        earlier = _earlier(conversation, before=before, now=now)
     recalled = recall_for_turn(opened, query=query, settings=settings, max_tokens=max_recalled_tokens)
     always_on = ""  # Entries fill it; until there are any, their room stays empty.
     fixed = estimate(system) + estimate(always_on) + estimate_message(recalled.block + query)
     budget = settings.count(_WINDOW + "default-max-input-tokens")
-    covered = 0
-    if summary is not None:
-        covered = sum(1 for message in earlier if message.pk <= summary.upto)
-        earlier = [message for message in earlier if message.pk > summary.upto]
-        fixed += estimate_message(summary.text)
-    plan = window.plan_compaction(
-        _sized(earlier),
-        fixed_tokens=fixed,
-        budget=budget,
-        trigger_ratio=settings.ratio(_WINDOW + "compact-trigger-ratio"),
-        preserve_pairs=settings.count(_WINDOW + "preserve-recent-pairs"),
-        protect_min=settings.count(_WINDOW + "protect-last-min-messages"),
-    )
-    dropped = 0
-    if plan.is_needed and own is not None and conversation is not None:
-        old = [earlier[index] for index in plan.summarise]
-        earlier = [earlier[index] for index in plan.keep]
-        newer = summarise_earlier(
-            own,
-            conversation,
-            old,
-            previous=summary,
-            model=model_in_force(opened.agent.model),
-            max_tokens=settings.count(_WINDOW + "summary-max-tokens"),
-            now=now,
-        )
-        if newer is None:
-            dropped += len(old)
-        else:
-            fixed += estimate_message(newer.text) - (estimate_message(summary.text) if summary else 0)
-            covered += len(old)
-            summary = newer
-    kept = window.hard_trim(_sized(earlier), fixed_tokens=fixed, budget=budget)
-    dropped += len(earlier) - len(kept)
-    history = [ChatMessage(_role(earlier[index]), _text(earlier[index])) for index in kept]
-    if summary is not None:
-        history.insert(0, ChatMessage("user", f"[Summary of the earlier conversation]\n{summary.text}"))
+    if conversation is not None:
+        _compact(earlier, opened, conversation, fixed=fixed, budget=budget, settings=settings, now=now)
+    kept = window.hard_trim(_sized(earlier.messages), fixed_tokens=fixed + earlier.tokens, budget=budget)
+    earlier.keep(kept)
     return ContextWindow(
         system=system,
         always_on=always_on,
-        history=tuple(history),
+        history=earlier.history(),
         current=query,
         recalled=recalled,
-        tokens=fixed + sum(earlier[index].tokens for index in kept),
+        tokens=fixed + earlier.tokens + sum(message.tokens for message in earlier.messages),
         budget=budget,
-        summarised=covered,
-        dropped=dropped,
+        summarised=earlier.covered,
+        dropped=earlier.dropped,
         settings=settings,
         sizes={
             "system": estimate(system),
@@ -148,6 +116,87 @@ def build_context(
             "recalled": estimate(recalled.block),
         },
     )
+
+
+@dataclass(slots=True)
+class _Earlier:
+    """What was said before: the messages that stand, the summary that stands for others, and what stands nowhere."""
+
+    messages: list[Message]
+    summary: Summary | None = None
+    covered: int = 0
+    dropped: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Those of the summary."""
+        return estimate_message(self.summary.text) if self.summary else 0
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Only the messages at these places; the others are dropped."""
+        self.dropped += len(self.messages) - len(places)
+        self.messages = [self.messages[index] for index in places]
+
+    def history(self) -> tuple[ChatMessage, ...]:
+        """As the model reads it, the summary first."""
+        told = [ChatMessage(_role(message), _text(message)) for message in self.messages]
+        if self.summary is not None:
+            told.insert(0, ChatMessage("user", f"[Summary of the earlier conversation]\n{self.summary.text}"))
+        return tuple(told)
+
+
+def _earlier(conversation: Conversation | None, *, before: int | None, now: datetime) -> _Earlier:
+    """The latest messages, and the summary that holds for those before. Inside `tenant(…)`."""
+    if conversation is None:
+        return _Earlier([])
+    rows = messages_of(conversation).filter(role__in=_SPOKEN, failed=False)
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    summary = summary_in_force(conversation, now=now)
+    fresh = rows.filter(pk__gt=summary.upto) if summary else rows
+    messages = list(fresh.order_by("-pk")[:MOST_MESSAGES])[::-1]
+    beyond = fresh.count() - len(messages) if len(messages) == MOST_MESSAGES else 0
+    covered = rows.filter(pk__lte=summary.upto).count() if summary else 0
+    return _Earlier(messages, summary, covered=covered, dropped=beyond)
+
+
+def _compact(
+    earlier: _Earlier,
+    opened: Opened,
+    conversation: Conversation,
+    *,
+    fixed: int,
+    budget: int,
+    settings: Effective,
+    now: datetime,
+) -> None:
+    """Stage 1: the oldest messages become a summary, or are dropped when that fails. Outside any transaction."""
+    plan = window.plan_compaction(
+        _sized(earlier.messages),
+        fixed_tokens=fixed + earlier.tokens,
+        budget=budget,
+        trigger_ratio=settings.ratio(_WINDOW + "compact-trigger-ratio"),
+        preserve_pairs=settings.count(_WINDOW + "preserve-recent-pairs"),
+        protect_min=settings.count(_WINDOW + "protect-last-min-messages"),
+    )
+    if not plan.is_needed:
+        return
+    old = [earlier.messages[index] for index in plan.summarise]
+    newer = summarise_earlier(
+        opened.personal(),
+        conversation,
+        old,
+        previous=earlier.summary,
+        model=model_in_force(opened.agent.model),
+        max_tokens=settings.count(_WINDOW + "summary-max-tokens"),
+        now=now,
+    )
+    earlier.messages = [earlier.messages[index] for index in plan.keep]
+    if newer is None:
+        earlier.dropped += len(old)
+    else:
+        earlier.covered += len(old)
+        earlier.summary = newer
 
 
 def emergency(context: ContextWindow) -> ContextWindow:
@@ -170,15 +219,6 @@ def system_text(agent: AgentRef) -> str:
     parts = [agent.system_prompt.strip()] if agent.system_prompt.strip() else []
     parts += [f"--- {file.name} ---\n{file.content.rstrip()}" for file in prompt_files(agent.team)]
     return "\n\n".join(parts)
-
-
-def _history(conversation: Conversation | None, *, before: int | None) -> list[Message]:
-    if conversation is None:
-        return []
-    rows = messages_of(conversation).filter(role__in=_SPOKEN, failed=False)
-    if before is not None:
-        rows = rows.filter(pk__lt=before)
-    return list(rows.order_by("-pk")[:MOST_MESSAGES])[::-1]
 
 
 def _sized(messages: list[Message]) -> list[window.Sized]:

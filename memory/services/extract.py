@@ -7,6 +7,7 @@ bucket is the lock; the cooldown is a row; a turn that is held back keeps its pl
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -14,7 +15,7 @@ from decimal import Decimal
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from django.db.models import F
+from django.db.models import Count, F
 from django.utils import timezone
 
 from integrations.clients.errors import ProviderError
@@ -22,15 +23,15 @@ from memory.logic.gate import GateInput, Reason, Verdict, decide, is_explicit_re
 from memory.logic.transcript import Transcript, build
 from memory.models import Conversation, ExtractionState, Message
 from memory.prompts.extract import Extract, ExtractAnswer, ExtractGiven
-from memory.queries import messages_of, recalled_texts, waiting_messages
+from memory.queries import recalled_texts, waiting_messages
 from memory.services.transcripts import lines_of
 from memory.services.turns import EXTRACT
 from workspaces import outbox
 from workspaces.access import open_for_job
-from workspaces.llm import Answered, ask, model_in_force
-from workspaces.logic.names import MEMORY, PROFILE, daily_note
+from workspaces.llm import RULES, Answered, ask, model_in_force
+from workspaces.logic.names import MEMORY, PROFILE, daily_note, is_daily_note
 from workspaces.models import Agent, Bucket, Change, File, Run
-from workspaces.outbox import Delivery
+from workspaces.outbox import Delivery, LeaseLostError, ParkError
 from workspaces.queries import owner_name, zone_of
 from workspaces.services.files import Author, Written, append_to_file, rewrite_file
 from workspaces.settings import Effective, effective
@@ -42,8 +43,12 @@ ACTOR: Final = "job:extract"
 _M: Final = "mate.memory."
 MOST_CONVERSATIONS: Final = 200
 """Conversations that one run looks at, the latest; what is left over comes with the next turn."""
-MOST_LOOKED_AT: Final = 50
-"""The latest waiting messages of a conversation that are looked at for an explicit request."""
+MOST_LOOKED_AT: Final = 1000
+"""The latest waiting messages of all of them that are looked at for an explicit request."""
+SITTING_S: Final = 240.0
+"""Seconds of one sitting over a long backlog; well within the worker's limit."""
+SHOWN_CHARS: Final = 16_000
+"""Characters of each file that a model is shown; a ceiling above that is shown whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ class _Window:
 
 @dataclass(slots=True)
 class _Tally:
-    """What a run has done so far; stored with it after each window."""
+    """What a run has done so far; stored with it after each window, so that a retry goes on counting."""
 
     files: dict[str, None] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
@@ -99,6 +104,19 @@ class _Tally:
     echoes: int = 0
     windows: int = 0
     messages: int = 0
+
+    @classmethod
+    def of(cls, run: Run) -> _Tally:
+        """Where that run stands."""
+        done = run.result
+        return cls(
+            files=dict.fromkeys(run.written.get("files", [])),
+            reasons=[run.detail] if done.get("windows") else [],
+            notes=list(done.get("notes", [])),
+            echoes=done.get("echoesStripped", 0),
+            windows=done.get("windows", 0),
+            messages=done.get("messages", 0),
+        )
 
 
 def handle_extraction(delivery: Delivery) -> None:
@@ -113,20 +131,37 @@ def handle_extraction(delivery: Delivery) -> None:
     judged = _judge(job, delivery, now=timezone.now())
     going = [one for one in judged if one.verdict.go]
     held_until = [one.verdict.until for one in judged if one.verdict.until is not None]
-    if not going:
+    run = _left_behind(job, delivery)
+    if not going and run is None:
         _hold_back(job, delivery, judged, until=min(held_until, default=None))
         return
-    run = _open_run(job, delivery, going)
-    tally = _Tally()
+    run = _begin(job, delivery, run, going)
+    tally = _Tally.of(run)
     try:
-        for one in going:
-            while (window := _read_window(job, one.conversation)) is not None:
-                answered = _think(job, window)
-                _apply(job, delivery, run, window, answered, tally)
-    except ProviderError as error:
+        if not _work_through(job, delivery, run, going, tally):
+            # Not done in one sitting: the rest comes at once, and the lane is free for a moment.
+            with delivery.deferring(job.reach, until=timezone.now()):
+                pass
+            return
+        # More than was looked at, or some that a cooldown holds: they come again by themselves.
+        _finish(job, delivery, run, tally, comes_again=bool(held_until) or len(judged) == MOST_CONVERSATIONS)
+    except LeaseLostError:
+        raise
+    except Exception as error:  # the run tells it; the outbox's door retries, then parks
         _fail(job, delivery, run, error)
         raise
-    _finish(job, delivery, run, tally, is_holding=bool(held_until))
+
+
+def _work_through(job: _Job, delivery: Delivery, run: Run, going: Sequence[_Judged], tally: _Tally) -> bool:
+    """Works the backlog, window by window; False when its time is up before the end."""
+    began = time.monotonic()
+    for one in going:
+        while (window := _read_window(job, one.conversation)) is not None:
+            if time.monotonic() - began > SITTING_S:
+                return False
+            answered = _think(job, window)
+            _apply(job, delivery, run, window, answered, tally)
+    return True
 
 
 def queue_manual(own: BucketRef, conversation: Conversation, *, actor: str) -> Run:
@@ -180,41 +215,70 @@ def _team_of(own: BucketRef) -> BucketRef:
 
 
 def _judge(job: _Job, delivery: Delivery, *, now: datetime) -> list[_Judged]:
-    """Every conversation with a backlog and its verdict, in the order in which things were said."""
+    """Every conversation with a backlog and its verdict, in the order in which things were said. Four queries."""
     manual = delivery.payload.get("conversation")
     with tenant(job.reach):
         rows = Conversation.objects.of(job.own)
         rows = rows.filter(pk=manual) if manual else rows.filter(last_message__gt=F("extracted_upto"))
-        newest = list(rows.order_by("-last_message")[:MOST_CONVERSATIONS])
-        return [
-            _Judged(one, _verdict(job, one, is_manual=bool(manual), now=now))
-            for one in sorted(newest, key=lambda one: (one.last_at, one.pk))
-        ]
+        newest = list(rows.annotate(count=Count("messages")).order_by("-last_message")[:MOST_CONVERSATIONS])
+        said = _waiting_words(job, newest)
+        failed = set(
+            Message.objects.of(job.own)
+            .filter(pk__in=[one.last_message for one in newest], failed=True)
+            .values_list("conversation_id", flat=True)
+        )
+    return [
+        _Judged(
+            one,
+            _verdict(
+                job, one, said.get(one.pk, []), is_manual=bool(manual), has_failed=one.pk in failed, now=now
+            ),
+        )
+        for one in sorted(newest, key=lambda one: (one.last_at, one.pk))
+    ]
 
 
-def _verdict(job: _Job, conversation: Conversation, *, is_manual: bool, now: datetime) -> Verdict:
-    settings = job.settings
-    said = list(
-        messages_of(conversation)
-        .filter(pk__gt=conversation.extracted_upto, is_owner=True)
-        .order_by("-pk")
-        .values_list("content", flat=True)[:MOST_LOOKED_AT]
+def _waiting_words(job: _Job, conversations: Sequence[Conversation]) -> dict[int, list[Message]]:
+    """What people said in each that waits, the latest first."""
+    rows = (
+        Message.objects.of(job.own)
+        .filter(
+            conversation__in=[one.pk for one in conversations],
+            role="user",
+            pk__gt=F("conversation__extracted_upto"),
+        )
+        .order_by("-pk")[:MOST_LOOKED_AT]
     )
-    last = messages_of(conversation).order_by("-pk").first()
+    found: dict[int, list[Message]] = {}
+    for row in rows:
+        found.setdefault(row.conversation_id, []).append(row)
+    return found
+
+
+def _verdict(
+    job: _Job,
+    conversation: Conversation,
+    said: Sequence[Message],
+    *,
+    is_manual: bool,
+    has_failed: bool,
+    now: datetime,
+) -> Verdict:
+    settings = job.settings
     return decide(
         GateInput(
             auto_enabled=settings.flag(_M + "auto-summarize-enabled"),
             source=conversation.source,
             skip_cron=settings.flag(_M + "skip-cron-conversations"),
-            message_count=messages_of(conversation).count(),
+            message_count=conversation.count,  # type: ignore[attr-defined]  # annotated above
             min_messages=settings.count(_M + "min-messages-for-summarize"),
-            last_user_length=len(said[0]) if said else 0,
+            last_user_length=len(said[0].content) if said else 0,
             min_length=settings.count(_M + "min-user-message-length"),
-            explicit=any(is_explicit_remember(text) for text in said),
+            explicit=any(one.is_owner and is_explicit_remember(one.content) for one in said),
             manual=is_manual,
             cooldown_until=job.cooldown_until,
             now=now,
-            last_answer_failed=bool(last and last.failed),
+            last_answer_failed=has_failed,
         )
     )
 
@@ -268,11 +332,17 @@ def _think(job: _Job, window: _Window) -> Answered[ExtractAnswer] | None:
     """The answer, by the model or by rules; None when the window holds no words of anybody."""
     if not window.transcript.lines:
         return None
+    profile, memory, note = window.profile.text, window.memory.text, window.note.text
+    if job.model != RULES:
+        # Rules rewrite the whole text; a model is shown what fits, the latest of the note.
+        profile = _shown(profile, job.settings.count(_M + "profile-max-chars"))
+        memory = _shown(memory, job.settings.count(_M + "memory-md-max-chars"))
+        note = note[-SHOWN_CHARS // 2 :]
     given = ExtractGiven(
         transcript=window.transcript,
-        profile=window.profile.text,
-        memory=window.memory.text,
-        note=window.note.text,
+        profile=profile,
+        memory=memory,
+        note=note,
         owner=job.called,
         today=window.day,
         profile_cap=job.settings.count(_M + "profile-max-chars"),
@@ -288,6 +358,11 @@ def _think(job: _Job, window: _Window) -> Answered[ExtractAnswer] | None:
     )
 
 
+def _shown(text: str, cap: int) -> str:
+    most = max(cap, SHOWN_CHARS)
+    return text if len(text) <= most else f"{text[:most]}\n… [{len(text) - most} more characters]"
+
+
 # --- apply ------------------------------------------------------------------------------------------------
 
 
@@ -301,6 +376,13 @@ def _apply(  # noqa: PLR0917 - the window's parts, each once
 ) -> None:
     """Writes one window and moves the watermark past it, both or neither."""
     with delivery.step(job.reach):
+        upto = window.messages[-1].pk
+        is_there = (
+            Conversation.objects.of(job.own).filter(pk=window.conversation.pk).update(extracted_upto=upto)
+        )
+        if not is_there:
+            # Deleted while the model thought: nothing is learned from it.
+            return
         written = [] if answered is None else _write(job, run, window, answered.value)
         for one in written:
             tally.files[one.name] = None
@@ -316,10 +398,6 @@ def _apply(  # noqa: PLR0917 - the window's parts, each once
             if answered.cost_usd is not None:
                 run.cost_usd = (run.cost_usd or Decimal(0)) + answered.cost_usd
         _store_tally(run, tally)
-        upto = window.messages[-1].pk
-        Conversation.objects.of(job.own).filter(pk=window.conversation.pk, extracted_upto__lt=upto).update(
-            extracted_upto=upto
-        )
 
 
 def _write(job: _Job, run: Run, window: _Window, answer: ExtractAnswer) -> list[Written]:
@@ -355,8 +433,9 @@ def _note_change(run: Run, written: Written, window: _Window) -> None:
         run=run,
         target_kind="file",
         target=written.name,
-        before=written.before,
-        after=written.content,
+        # Of a diary, what was added; of a rewrite, all of it.
+        before="" if is_daily_note(written.name) else written.before,
+        after=written.content[len(written.before) :] if is_daily_note(written.name) else written.content,
         before_revision=written.revision - 1,
         after_revision=written.revision,
         quotes=[
@@ -372,15 +451,28 @@ def _note_change(run: Run, written: Written, window: _Window) -> None:
 # --- the run's life ---------------------------------------------------------------------------------------
 
 
-def _open_run(job: _Job, delivery: Delivery, going: Sequence[_Judged]) -> Run:
-    """The run of this message: the one a crash left behind, the one a person queued, or a new one."""
-    now = timezone.now()
-    with delivery.step(job.reach):
-        run: Run | None = (
+def _left_behind(job: _Job, delivery: Delivery) -> Run | None:
+    """The run that a crash left behind, or that a person queued."""
+    with tenant(job.reach):
+        found: Run | None = (
             Run.objects.of(job.own)
             .filter(pk=delivery.payload.get("run"), status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
             .first()
         )
+    # One that a person queued and that never began is held back like any other.
+    return None if found is not None and found.status == RunStatus.QUEUED.value else found
+
+
+def _begin(job: _Job, delivery: Delivery, run: Run | None, going: Sequence[_Judged]) -> Run:
+    """The run of this message: the one that goes on, the one a person queued, or a new one."""
+    now = timezone.now()
+    with delivery.step(job.reach):
+        if run is None:
+            run = (
+                Run.objects.of(job.own)
+                .filter(pk=delivery.payload.get("run"), status=RunStatus.QUEUED)
+                .first()
+            )
         if run is None:
             run = Run(
                 workspace_id=job.own.workspace_id,
@@ -392,7 +484,8 @@ def _open_run(job: _Job, delivery: Delivery, going: Sequence[_Judged]) -> Run:
                 created_at=now,
             )
         run.status = RunStatus.RUNNING.value
-        run.reason = going[0].verdict.reason.value
+        if going:
+            run.reason = going[0].verdict.reason.value
         run.started_at = run.started_at or now
         run.save()
         delivery.note(run=run.pk)
@@ -400,27 +493,26 @@ def _open_run(job: _Job, delivery: Delivery, going: Sequence[_Judged]) -> Run:
 
 
 def _store_tally(run: Run, tally: _Tally) -> None:
-    known = [name for name in run.written.get("files", []) if name not in tally.files]
-    run.written = {"files": [*known, *tally.files], "entries": 0, "facts": 0}
+    run.written = {"files": list(tally.files), "entries": 0, "facts": 0}
     run.result = {
         "windows": tally.windows,
         "messages": tally.messages,
         "echoesStripped": tally.echoes,
         "notes": tally.notes,
     }
+    run.detail = " ".join(dict.fromkeys(reason for reason in tally.reasons if reason))[:2000]
     run.save()
 
 
-def _finish(job: _Job, delivery: Delivery, run: Run, tally: _Tally, *, is_holding: bool) -> None:
-    """Closes the run and starts the cooldown. What it holds back comes again when that ends."""
+def _finish(job: _Job, delivery: Delivery, run: Run, tally: _Tally, *, comes_again: bool) -> None:
+    """Closes the run and starts the cooldown. With `comes_again` the message falls due when that ends."""
     now = timezone.now()
     cooled = now + timedelta(minutes=job.settings.count(_M + "cooldown-minutes"))
-    closing = delivery.deferring(job.reach, until=cooled) if is_holding else delivery.finishing(job.reach)
+    closing = delivery.deferring(job.reach, until=cooled) if comes_again else delivery.finishing(job.reach)
     with closing:
-        is_stored = bool(run.written.get("files"))
+        is_stored = bool(tally.files)
         run.status = (RunStatus.STORED if is_stored else RunStatus.NOTHING).value
         run.reason = "stored" if is_stored else "nothing_worth_keeping"
-        run.detail = " ".join(dict.fromkeys(reason for reason in tally.reasons if reason))[:2000]
         if not tally.windows:
             run.reason = "nothing_new"
             run.detail = "Every message was worked through before."
@@ -450,6 +542,12 @@ def _hold_back(job: _Job, delivery: Delivery, judged: Sequence[_Judged], *, unti
 
 
 def _tell_skipped(job: _Job, one: _Judged) -> None:
+    """Says once for each stretch of messages that it was skipped, and why."""
+    rows = Conversation.objects.of(job.own).filter(pk=one.conversation.pk)
+    if not rows.filter(skip_told_upto__lt=one.conversation.last_message).update(
+        skip_told_upto=one.conversation.last_message
+    ):
+        return
     now = timezone.now()
     Run.objects.create(
         workspace_id=job.own.workspace_id,
@@ -477,11 +575,13 @@ def _close_queued(own: BucketRef, delivery: Delivery, *, reason: str) -> int:
     return int(rows.update(status=RunStatus.SKIPPED.value, reason=reason, finished_at=timezone.now()))
 
 
-def _fail(job: _Job, delivery: Delivery, run: Run, error: ProviderError) -> None:
+def _fail(job: _Job, delivery: Delivery, run: Run, error: Exception) -> None:
     """Says so in the run while the message is retried; the last retry leaves it failed and parked."""
     with delivery.step(job.reach):
-        run.status = RunStatus.FAILED.value if delivery.is_last_try else RunStatus.RUNNING.value
-        run.reason = f"model_{error.kind}"
+        is_over = delivery.is_last_try or isinstance(error, ParkError)
+        run.refresh_from_db(fields=["written", "result"])
+        run.status = RunStatus.FAILED.value if is_over else RunStatus.RUNNING.value
+        run.reason = f"model_{error.kind}" if isinstance(error, ProviderError) else type(error).__name__[:64]
         run.detail = str(error)[:2000]
-        run.finished_at = timezone.now() if delivery.is_last_try else None
+        run.finished_at = timezone.now() if is_over else None
         run.save()

@@ -7,7 +7,7 @@ we inject are stripped before anything is stored.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -18,7 +18,7 @@ from django.utils import timezone
 from memory.errors import check_message_size
 from memory.logic import echo
 from memory.models import Conversation, Message, Turn
-from memory.queries import conversation_named
+from memory.queries import conversation_named, messages_of
 from memory.types import Incoming, ProviderAnswer, RecallItem
 from workspaces import outbox
 from workspaces.access import Opened
@@ -50,36 +50,71 @@ def record_turns(
     messages: Sequence[Incoming],
     source: str,
     owner: str | None = None,
+    request_id: str | None = None,
 ) -> Recorded:
     """Stores messages that another runtime exchanged, in order, and queues their extraction; one transaction.
 
     The conversation is made if it is new. A message whose `external_id` the conversation has already is not
-    stored again. `owner` is what the person is called: a user's message by that speaker is their own.
+    stored again, nor is one of a request that was sent before (`request_id`). `owner` is what the person is
+    called: a user's message by that speaker is their own.
     """
     for message in messages:
         check_message_size(message.content)
     own = opened.personal()
     now = timezone.now()
+    named = [_named(message, request_id, number) for number, message in enumerate(messages)]
     with tenant(opened.reach):
-        if owner is not None:
-            name_owner(own.workspace_id, opened.owner_key, owner)
-        called = owner or owner_name(own.workspace_id, opened.owner_key)
-        conversation = _conversation(own, conversation_id, source=source, now=now)
-        known = _known_ids(conversation, messages)
-        fresh = _once(messages, known)
-        rows = Message.objects.insert(
-            [_message(conversation, message, called=called, now=now) for message in fresh]
-        )
-        known |= {row.external_id: row.pk for row in rows if row.external_id is not None}
+        # The lane before the conversation, as extraction takes them.
+        _announce(own)
+        conversation = _locked(own, conversation_id, source=source, now=now)
+        called = _called(opened, conversation, messages, owner)
+        known = _known(conversation, named)
+        fresh = _once(named, known)
+        rows = Message.objects.insert([_message(conversation, one, called=called, now=now) for one in fresh])
+        known |= {key: row.pk for one, row in zip(fresh, rows, strict=True) if (key := one.key) is not None}
         if rows:
             _touch(conversation, rows)
-            _announce(own)
-    unnamed = iter(row for row in rows if row.external_id is None)
+    unnamed = iter(row.pk for one, row in zip(fresh, rows, strict=True) if one.key is None)
     ids = tuple(
-        (next(unnamed).pk if message.external_id is None else known[message.external_id], message.external_id)
-        for message in messages
+        (next(unnamed) if one.key is None else known[one.key], one.message.external_id) for one in named
     )
     return Recorded(conversation, len(rows), len(messages) - len(rows), ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A message with what it is recognised by when it comes again, if anything: (column, value)."""
+
+    message: Incoming
+    key: tuple[str, str] | None
+
+
+def _named(message: Incoming, request_id: str | None, number: int) -> _Named:
+    if message.external_id is not None:
+        return _Named(message, ("external_id", message.external_id))
+    return _Named(message, None if request_id is None else ("request_key", f"{request_id}:{number}"))
+
+
+def _called(
+    opened: Opened, conversation: Conversation, messages: Sequence[Incoming], owner: str | None
+) -> str:
+    """What the owner is called: as told now, as known, or as the only one who speaks as the user here."""
+    workspace_id = opened.agent.workspace_id
+    if owner is not None and owner.strip():
+        name_owner(workspace_id, opened.owner_key, owner.strip())
+        return owner.strip()
+    known = owner_name(workspace_id, opened.owner_key)
+    if known:
+        return known
+    speakers = {message.speaker.strip() for message in messages if message.role == "user" and message.speaker}
+    speakers |= set(
+        messages_of(conversation)
+        .filter(role="user")
+        .exclude(speaker="")
+        .values_list("speaker", flat=True)
+        .distinct()
+    )
+    return speakers.pop() if len(speakers) == 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +156,13 @@ def begin_turn(opened: Opened, *, conversation_id: str | None, text: str, source
     own = opened.personal()
     now = timezone.now()
     with tenant(opened.reach):
-        if conversation_id is None:
-            conversation = _conversation(own, uuid.uuid4().hex, source=source, now=now)
-        else:
-            conversation = conversation_named(own, conversation_id)
-        incoming = Incoming(role="user", content=text)
-        question = _message(conversation, incoming, called="", now=now)
+        if conversation_id is not None:
+            conversation_named(own, conversation_id)
+        # Locked: within a conversation ids follow the order of commits, or the watermark could pass a message.
+        conversation = _locked(own, conversation_id or uuid.uuid4().hex, source=source, now=now)
+        question = _message(
+            conversation, _Named(Incoming(role="user", content=text), None), called="", now=now
+        )
         question.save(force_insert=True)
         _touch(conversation, [question])
         turn: Turn = Turn.objects.create(
@@ -148,11 +184,15 @@ def finish_turn(begun: Begun, outcome: Outcome) -> Message | None:
     """
     now = timezone.now()
     with tenant(begun.opened.reach):
+        _announce(begun.own)
+        conversation = (
+            Conversation.objects.of(begun.own).select_for_update().filter(pk=begun.conversation.pk).first()
+        )
         turn: Turn | None = Turn.objects.of(begun.own).select_for_update().filter(pk=begun.turn_id).first()
-        if turn is None or turn.status != Turn.Status.STARTED:
+        if conversation is None or turn is None or turn.status != Turn.Status.STARTED:
             # Closed or erased meanwhile: nothing is brought back.
             return None
-        answer = _answer(begun, outcome, now=now)
+        answer = _answer(conversation, outcome, now=now)
         turn.answer = answer
         turn.status = outcome.status
         turn.model = outcome.model[:128]
@@ -166,16 +206,16 @@ def finish_turn(begun: Begun, outcome: Outcome) -> Message | None:
         turn.finished_at = now
         turn.ms = round((now - turn.started_at).total_seconds() * 1000)
         turn.save()
-        rows = [begun.question] if answer is None else [begun.question, answer]
-        _touch(begun.conversation, rows)
-        _announce(begun.own)
+        if answer is not None:
+            _touch(conversation, [answer])
     return answer
 
 
-def _answer(begun: Begun, outcome: Outcome, *, now: datetime) -> Message | None:
+def _answer(conversation: Conversation, outcome: Outcome, *, now: datetime) -> Message | None:
     if not outcome.text:
         return None
-    row = _message(begun.conversation, Incoming(role="assistant", content=outcome.text), called="", now=now)
+    said = _Named(Incoming(role="assistant", content=outcome.text), None)
+    row = _message(conversation, said, called="", now=now)
     row.failed = outcome.status != Turn.Status.ANSWERED
     row.save(force_insert=True)
     return row
@@ -189,8 +229,8 @@ def delete_conversation(own: BucketRef, conversation: Conversation) -> None:
 # --- parts ------------------------------------------------------------------------------------------------
 
 
-def _conversation(own: BucketRef, external_id: str, *, source: str, now: datetime) -> Conversation:
-    """The conversation, locked, so that twins sent at once are seen; made if it is new."""
+def _locked(own: BucketRef, external_id: str, *, source: str, now: datetime) -> Conversation:
+    """The conversation, locked until the commit; made if it is new."""
     Conversation.unscoped.bulk_create(
         [
             Conversation(
@@ -208,29 +248,31 @@ def _conversation(own: BucketRef, external_id: str, *, source: str, now: datetim
     return found
 
 
-def _known_ids(conversation: Conversation, messages: Sequence[Incoming]) -> dict[str | None, int]:
-    named = [message.external_id for message in messages if message.external_id is not None]
-    if not named:
-        return {}
-    rows = Message.unscoped.filter(
-        bucket_id=conversation.bucket_id, conversation=conversation, external_id__in=named
-    )
-    return dict(rows.values_list("external_id", "pk"))
+def _known(conversation: Conversation, named: Sequence[_Named]) -> dict[tuple[str, str], int]:
+    """The ids of those that the conversation has already."""
+    found: dict[tuple[str, str], int] = {}
+    for column in ("external_id", "request_key"):
+        wanted = [one.key[1] for one in named if one.key is not None and one.key[0] == column]
+        if wanted:
+            rows = messages_of(conversation).filter(**{f"{column}__in": wanted}).values_list(column, "pk")
+            found |= {(column, value): pk for value, pk in rows}
+    return found
 
 
-def _once(messages: Sequence[Incoming], known: dict[str | None, int]) -> list[Incoming]:
-    seen: set[str | None] = set(known)
+def _once(named: Sequence[_Named], known: Mapping[tuple[str, str], int]) -> list[_Named]:
+    seen = set(known)
     fresh = []
-    for message in messages:
-        if message.external_id is not None:
-            if message.external_id in seen:
+    for one in named:
+        if one.key is not None:
+            if one.key in seen:
                 continue
-            seen.add(message.external_id)
-        fresh.append(message)
+            seen.add(one.key)
+        fresh.append(one)
     return fresh
 
 
-def _message(conversation: Conversation, message: Incoming, *, called: str, now: datetime) -> Message:
+def _message(conversation: Conversation, named: _Named, *, called: str, now: datetime) -> Message:
+    message = named.message
     content = redact(echo.strip(message.content).text).text
     speaker = (message.speaker or "").strip()
     is_owner = message.role == "user" and (not speaker or speaker.casefold() == called.casefold())
@@ -244,6 +286,7 @@ def _message(conversation: Conversation, message: Incoming, *, called: str, now:
         content=content,
         tokens=estimate_message(content),
         external_id=message.external_id,
+        request_key=named.key[1] if named.key is not None and named.key[0] == "request_key" else None,
         at=message.at or now,
         created_at=now,
     )

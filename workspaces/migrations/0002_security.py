@@ -61,12 +61,13 @@ class Migration(migrations.Migration):
         migrations.RunSQL(
             policies.composite_key(
                 "workspaces_revision",
-                ("bucket_id", "run_id"),
+                # By workspace: with isolation off, a person's run writes the shared bucket.
+                ("workspace_id", "run_id"),
                 "workspaces_run",
-                keys=("bucket_id", "id"),
+                keys=("workspace_id", "id"),
                 is_optional=True,
             ),
-            policies.drop_composite_key("workspaces_revision", ("bucket_id", "run_id")),
+            policies.drop_composite_key("workspaces_revision", ("workspace_id", "run_id")),
         ),
         migrations.RunSQL(policies.RESERVED_ROWS, migrations.RunSQL.noop),
     ]

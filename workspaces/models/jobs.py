@@ -44,6 +44,7 @@ class Run(BucketModel):
     class Meta(BucketModel.Meta):
         constraints = [
             models.UniqueConstraint(fields=["bucket", "id"], name="run_in_bucket"),
+            models.UniqueConstraint(fields=["workspace", "id"], name="run_in_workspace"),
             models.CheckConstraint(
                 name="run_status",
                 condition=Q(status__in=["queued", "running", "stored", "nothing", "skipped", "failed"]),

@@ -57,9 +57,17 @@ def claim_key(
         row = (
             IdempotencyKey.objects.of_workspace(workspace_id).select_for_update().get(caller=caller, key=key)
         )
-        if row.created_at < now - KEPT or (row.status is None and row.created_at < now - ABANDONED):
-            row.created_at, row.request_sha256, row.status, row.body = now, digest, None, ""
-            row.save()
+        is_abandoned = row.status is None and row.created_at < now - ABANDONED
+        if row.created_at < now - KEPT or (is_abandoned and row.request_sha256 != digest):
+            # Another row, so that nothing the first request stored passes for this one's.
+            row.delete()
+            with connection.cursor() as cursor:
+                cursor.execute(_INSERT, [workspace_id, caller, key, digest, now])
+                return Claim(cursor.fetchone()[0], workspace_id, key)
+        if is_abandoned:
+            # The same row: what the dead one stored is recognised by it.
+            row.created_at = now
+            row.save(update_fields=["created_at"])
             return Claim(row.pk, workspace_id, key)
     if row.request_sha256 != digest:
         raise Unprocessable(
@@ -85,9 +93,14 @@ def keep_answer(claim: Claim, *, status: int, body: Any) -> None:
 
 
 def release_key(claim: Claim) -> None:
-    """Gives the key back after a failure that a repetition may cure. Its own transaction."""
+    """Gives the key back after a failure that a repetition may cure; an answer that was kept stays.
+
+    Its own transaction. The row stays, since something may have been stored under it.
+    """
     with workspace(claim.workspace_id):
-        IdempotencyKey.objects.of_workspace(claim.workspace_id).filter(pk=claim.row_id).delete()
+        IdempotencyKey.objects.of_workspace(claim.workspace_id).filter(pk=claim.row_id, status=None).update(
+            created_at=timezone.now() - 2 * ABANDONED
+        )
 
 
 def is_expired(created_at: datetime, *, now: datetime | None = None) -> bool:
