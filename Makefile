@@ -11,7 +11,7 @@ run: run-deps ## bring up the product in the foreground
 	@exec $(BIN)/python -m config.supervise
 
 test: dev-deps ## everything that must pass
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 check: dev-deps ## style, types, layers, migrations, OpenAPI
 	$(BIN)/ruff check

@@ -12,6 +12,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 os.environ.setdefault("MATE_PROCESS", "worker")
 
 app = Celery("mate")
+# Of every thread: a nudge from another app would go to somebody else's broker.
+app.set_default()
 
 
 def _configure() -> dict[str, Any]:

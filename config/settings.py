@@ -41,6 +41,7 @@ INSTALLED_APPS = [
     "django_celery_beat",
     "rest_framework",
     "drf_spectacular",
+    "recall",
     "workspaces",
     "memory",
 ]
@@ -98,9 +99,9 @@ def _database(url: str, *, options: str, pool: dict[str, Any] | None) -> dict[st
         "PORT": str(parts.pop("port", "")),
     }
     return named | {
-        "ENGINE": "django.db.backends.postgresql",
-        # A connection that a restart of the server broke is noticed before it is used, pooled or kept.
-        "CONN_HEALTH_CHECKS": True,
+        "ENGINE": "config.postgres",
+        # A kept connection is checked before it is used again; a pooled one by `config.postgres`.
+        "CONN_HEALTH_CHECKS": pool is None,
         "CONN_MAX_AGE": 0 if pool else 60,
         "OPTIONS": parts | {"options": options, "connect_timeout": 5} | ({"pool": pool} if pool else {}),
     }
@@ -173,6 +174,7 @@ SPECTACULAR_SETTINGS = {
 # --- models ---------------------------------------------------------------------------------------------
 MATE_MODEL = ENV.model or ""
 OPENAI_BASE_URL = ENV.openai_base_url
+MATE_EMBEDDER = ENV.embedder
 
 # --- logs -----------------------------------------------------------------------------------------------
 LOGGING = {

@@ -28,7 +28,7 @@ from workspaces.logic.registry import ENV_NAMES
 GRACE_SECONDS = 10.0
 _LONGEST_DELAY = 30.0
 _STABLE_SECONDS = 60.0  # a child that lived this long starts over with the shortest delay
-_COLOURS = {"web": "cyan", "worker": "magenta", "beat": "blue"}
+_COLOURS = {"web": "cyan", "worker": "magenta", "beat": "blue", "embed": "yellow"}
 
 Say = Callable[[str, str], None]  # (who, line)
 
@@ -134,6 +134,14 @@ def _command(*arguments: str) -> str:
     return output
 
 
+def _embedder(env: Env) -> list[Child]:
+    """The local embedder's process, one for all others; none where another is chosen."""
+    if env.embedder != "local":
+        return []
+    serve = (sys.executable, "-m", "integrations.clients.embed.serve", "--data-dir", str(env.data_dir))
+    return [Child("embed", serve)]
+
+
 def _children(env: Env) -> list[Child]:
     python = (sys.executable, "-m")
     level = env.log_level
@@ -143,6 +151,7 @@ def _children(env: Env) -> list[Child]:
     quiet = ("--no-access-log", "--log-level", level.lower(), "--timeout-graceful-shutdown", "7")
     return [
         Child("web", (*python, "uvicorn", "config.asgi:application", *listen, *quiet)),
+        *_embedder(env),
         Child("worker", (*celery, "worker", "--concurrency", str(env.workers), "--loglevel", level)),
         Child(
             "beat",

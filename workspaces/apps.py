@@ -1,6 +1,7 @@
 """The workspaces app."""
 
 from django.apps import AppConfig
+from django.conf import settings
 
 from integrations.clients.models.loop import before_call
 
@@ -20,4 +21,6 @@ class WorkspacesConfig(AppConfig):
 
         # No model is waited for with a database connection in hand, and never inside a transaction.
         before_call.append(release_connection)
-        on_nudge(send_nudge)
+        if settings.PROCESS != "command":
+            # A command has no Celery app; the sweep finds its work.
+            on_nudge(send_nudge)

@@ -103,9 +103,10 @@ def _sessions(raw: dict[str, Any], index: int) -> Iterator[Played]:
 
 
 def _speaker(line: Any, where: str) -> str:
-    if not isinstance(line, dict) or not isinstance(line.get("speaker"), str) or not line["speaker"]:
+    speaker = line.get("speaker") if isinstance(line, dict) else None
+    if not isinstance(speaker, str) or not speaker:
         raise BadInput("bad_replay", f"{where} has no speaker.")
-    return line["speaker"]
+    return speaker
 
 
 def _when(raw: Any, name: str, number: int) -> datetime:

@@ -20,12 +20,19 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from config import embedded
+from config import embedded, launch
 from config.env import CHECKOUT, DOTENV
 
 _OURS = ("MATE_", "AWS_", "OPENAI_", "ANTHROPIC_")
 _NAMES = frozenset(
-    {"DATABASE_URL", "DATABASE_OWNER_URL", "CELERY_BROKER_URL", "SECRET_KEY", "OPENCLAW_BASE", "TEST_DATA_DIR"}
+    {
+        "DATABASE_URL",
+        "DATABASE_OWNER_URL",
+        "CELERY_BROKER_URL",
+        "SECRET_KEY",
+        "OPENCLAW_BASE",
+        "TEST_DATA_DIR",
+    }
 )
 _START_S = 180.0
 _STOP_S = 60.0
@@ -63,9 +70,13 @@ def free_port() -> int:
 
 def clean_environment() -> dict[str, str]:
     """The environment without anything that the product reads; a `.env` of the checkout counts as not there."""
-    kept = {name: value for name, value in os.environ.items() if name not in _NAMES and not name.startswith(_OURS)}
+    kept = {
+        name: value for name, value in os.environ.items() if name not in _NAMES and not name.startswith(_OURS)
+    }
     if DOTENV.is_file():
-        told = (line.partition("=")[0].removeprefix("export ").strip() for line in DOTENV.read_text().splitlines())
+        told = (
+            line.partition("=")[0].removeprefix("export ").strip() for line in DOTENV.read_text().splitlines()
+        )
         # An empty value counts as not given, and keeps what the file says out.
         kept |= {name: "" for name in told if name in _NAMES or name.startswith(_OURS)}
     return kept
@@ -191,7 +202,8 @@ class Product:
     def _start(self) -> None:
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _LAUNCH, str(self.longest_delay)],
+                # Should the tests be killed, it ends by itself.
+                launch.tied_to(os.getpid(), [sys.executable, "-c", _LAUNCH, str(self.longest_delay)]),
                 cwd=CHECKOUT, env=self.variables(), stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
@@ -235,7 +247,9 @@ def children_of(pid: int) -> list[int]:
 # --- what tests ask of it ---------------------------------------------------------------------------------
 
 
-def record(client: httpx.Client, agent_id: int, who: str, conversation: str, said: list[str]) -> dict[str, Any]:
+def record(
+    client: httpx.Client, agent_id: int, who: str, conversation: str, said: list[str]
+) -> dict[str, Any]:
     """Records sentences of one person through `POST …/turns`."""
     body = {
         "conversationId": conversation,
@@ -251,7 +265,10 @@ def files_of(client: httpx.Client, agent_id: int, who: str, *, prefix: str = "")
     """A person's own files with their contents, by name."""
     base = f"agents/{agent_id}/workspace/files"
     asked = {"endUserId": who, "bucket": "personal"}
-    return {row["name"]: _content(client, f"{base}/{row['name']}", asked) for row in _rows(client, base, asked, prefix)}
+    return {
+        row["name"]: _content(client, f"{base}/{row['name']}", asked)
+        for row in _rows(client, base, asked, prefix)
+    }
 
 
 def _rows(client: httpx.Client, base: str, asked: dict[str, str], prefix: str) -> Iterator[dict[str, Any]]:

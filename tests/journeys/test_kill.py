@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,10 +23,11 @@ import psycopg
 import pytest
 
 from config import embedded
-from tests.journeys.product import Product, files_of, record, until
+from tests.journeys.product import Product, children_of, files_of, record, until
 from tests.stubs.openai_server import StubServer
 from tests.stubs.wire import Reply, Request, Say
 
+log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kill")]
 
 KILLS = int(os.environ.get("TEST_KILLS", "3"))
@@ -61,9 +64,11 @@ class SlowScribe:
     asked: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     answered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     answers: int = 0
+    on_asked: Callable[[], object] = lambda: None
 
     def __call__(self, request: Request) -> Reply:
         self.answers += 1
+        self.on_asked()
         (transcript,) = _TRANSCRIPT.findall(request.text("user"))
         lines = [f"- {found[0]} (answer {self.answers})" for found in _SAID.finditer(transcript)]
         answer = {"should_update": True, "reason": "Lockers.", "daily_entry": "\n".join(lines)}
@@ -98,7 +103,9 @@ class Assassin:
         if not (only_child and self.product.kill_worker_child()):
             self.product.kill_worker()
             only_child = False
-        self.points.append(f"{'thinking' if in_mind else 'applying'}, {'a child' if only_child else 'all of it'}")
+        self.points.append(
+            f"{'thinking' if in_mind else 'applying'}, {'a child' if only_child else 'all of it'}"
+        )
         for signal in (self.scribe.asked, self.scribe.answered):
             while signal.acquire(blocking=False):
                 pass
@@ -114,6 +121,13 @@ def waiting_conversations(product: Product) -> int:
     return int(row[0])
 
 
+def holders(product: Product) -> set[int]:
+    """The processes that work on something at the moment, by the leases they hold."""
+    with psycopg.connect(embedded.urls_of(product.data_dir).owner) as owner:
+        rows = owner.execute("SELECT lease_by FROM workspaces_lane WHERE lease_token IS NOT NULL").fetchall()
+    return {int(lease.rpartition(":")[2]) for (lease,) in rows}
+
+
 def noted(client: httpx.Client, agent_id: int, who: str) -> list[int]:
     """The numbers of all sentences in a person's daily notes, as often as they stand there."""
     notes = files_of(client, agent_id, who, prefix="memory/")
@@ -126,7 +140,9 @@ def run_states(client: httpx.Client, agent_id: int, who: str) -> set[str]:
     return {run["status"] for run in answer.json()["results"]}
 
 
-def test_every_turn_is_extracted_exactly_once_though_the_worker_is_killed_again_and_again(folder: Path) -> None:
+def test_every_turn_is_extracted_exactly_once_though_the_worker_is_killed_again_and_again(
+    folder: Path,
+) -> None:
     scribe = SlowScribe()
     rng = random.Random(SEED)
     said: dict[str, list[int]] = {who: [] for who in PEOPLE}
@@ -141,7 +157,9 @@ def test_every_turn_is_extracted_exactly_once_though_the_worker_is_killed_again_
             for who in PEOPLE:
                 new = [next(numbers) for _ in range(A_ROUND)]
                 said[who] += new
-                record(client, product.agent_id, who, f"talk-{turn % 2}", [sentence(number) for number in new])
+                record(
+                    client, product.agent_id, who, f"talk-{turn % 2}", [sentence(number) for number in new]
+                )
             assassin.strike()
         for who in PEOPLE:
             until(
@@ -159,7 +177,10 @@ def test_every_turn_is_extracted_exactly_once_though_the_worker_is_killed_again_
         assert {who: noted(client, product.agent_id, who) for who in PEOPLE} == said
         assert all("stored" in run_states(client, product.agent_id, who) for who in PEOPLE)
         assert not stub.failures
-    print(f"{KILLS} kills ({assassin.points}), {scribe.answers} answers for {sum(map(len, said.values()))} sentences")
+    log.info(
+        "%d kills: %s; %d answers for %d sentences",
+        KILLS, Counter(assassin.points), scribe.answers, sum(map(len, said.values())),
+    )  # fmt: skip
 
 
 # --- the broker -------------------------------------------------------------------------------------------
@@ -174,8 +195,10 @@ def _listens(url: str) -> bool:
     return True
 
 
+NOBODY = "amqp://guest:guest@127.0.0.1:1//"
 BROKERS = {
-    "none at all": "amqp://guest:guest@127.0.0.1:1//",
+    "none at all": NOBODY,
+    "the embedded one": "",
     "RabbitMQ": "amqp://guest:guest@127.0.0.1:5672//",
     "Redis": "redis://127.0.0.1:6379/9",
 }
@@ -185,31 +208,35 @@ BROKERS = {
 def broker(request: pytest.FixtureRequest) -> tuple[str, str]:
     """A broker's name and address; the first is away for the whole of the product's life."""
     name, url = request.param, BROKERS[request.param]
-    if name != "none at all" and not _listens(url):
+    if url not in {"", NOBODY} and not _listens(url):
         pytest.skip(f"no {name} answers at {urlsplit(url).netloc.rpartition('@')[2]}")
     return name, url
 
 
-@pytest.fixture
-def with_broker(broker: tuple[str, str], folder: Path) -> Iterator[Product]:
-    with Product(AT_ONCE | {"CELERY_BROKER_URL": broker[1]}, folder) as product:
-        yield product
-
-
 def test_turns_are_taken_and_extracted_with_any_broker_and_with_none(
-    with_broker: Product, broker: tuple[str, str]
+    broker: tuple[str, str], folder: Path
 ) -> None:
-    people = [f"{who} of {broker[0]}" for who in PEOPLE]
+    name, url = broker
+    people = [f"{who} of {name}" for who in PEOPLE]
     said = {who: [100 * index + number for number in range(5)] for index, who in enumerate(people)}
-    # A publish that a request waited for would cost each of them the two seconds of a connection's attempt,
-    # or hang; the client gives up long before their sum.
-    with with_broker.client(timeout=10) as client:
-        for who, numbers in said.items():
-            for number in numbers:
-                record(client, with_broker.agent_id, who, "talk", [sentence(number)])
-        until(
-            lambda: {who: noted(client, with_broker.agent_id, who) for who in said} == said,
-            what="what was said, once each, in the notes",
-            every=0.5,
-        )
-    until(lambda: not waiting_conversations(with_broker), what="every watermark at its end")
+    scribe = SlowScribe()
+    with StubServer(scribe) as stub:
+        given = {"CELERY_BROKER_URL": url, "MATE_MODEL": "openai:stub", "OPENAI_BASE_URL": stub.url}
+        # A publish that a request waited for would cost each of them the two seconds of a connection's attempt,
+        # or hang; the client gives up long before their sum.
+        with Product(AT_ONCE | given, folder) as product, product.client(timeout=10) as client:
+            worked_by: set[int] = set()
+            scribe.on_asked = lambda: worked_by.update(holders(product))
+            for number in range(5):
+                for who in people:
+                    record(client, product.agent_id, who, "talk", [sentence(said[who][number])])
+            until(
+                lambda: {who: noted(client, product.agent_id, who) for who in people} == said,
+                what="what was said, once each, in the notes",
+                every=0.5,
+            )
+            until(lambda: not waiting_conversations(product), what="every watermark at its end")
+            # The sweep is a thread of the worker itself; a nudge reaches the processes of its pool.
+            is_nudged = bool(worked_by & set(children_of(product.pids()["worker"])))
+            assert is_nudged == (url != NOBODY), f"worked by {worked_by}, the worker's are {product.pids()}"
+            assert not stub.failures

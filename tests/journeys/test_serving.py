@@ -71,9 +71,7 @@ class Served:
 
     def only_conversation(self, who: str) -> list[dict[str, Any]]:
         """The messages of the one conversation that the person has."""
-        answer = self.client.get(
-            f"memory/{self.product.agent_id}/conversations", params={"endUserId": who}
-        )
+        answer = self.client.get(f"memory/{self.product.agent_id}/conversations", params={"endUserId": who})
         (row,) = answer.json()["results"]
         return self.said(who, row["conversationId"])
 
@@ -139,7 +137,9 @@ async def _crowd(served: Served, release: threading.Event) -> tuple[list[int], l
         try:
             await asyncio.to_thread(
                 until,
-                lambda: (served.brain.count("Slow-chat"), served.brain.count("Slow-stream")) == (CROWD, CROWD),
+                lambda: (
+                    (served.brain.count("Slow-chat"), served.brain.count("Slow-stream")) == (CROWD, CROWD)
+                ),
                 what=f"{CROWD} chats and {CROWD} streams at the model",
             )
             plain = [
@@ -158,7 +158,11 @@ async def _crowd(served: Served, release: threading.Event) -> tuple[list[int], l
             assert not any(task.done() for task in [*chats, *streams])
         finally:
             release.set()
-        return [one.status_code for one in plain], await asyncio.gather(*chats), await asyncio.gather(*streams)
+        return (
+            [one.status_code for one in plain],
+            await asyncio.gather(*chats),
+            await asyncio.gather(*streams),
+        )
 
 
 def test_three_times_the_pools_size_of_slow_turns_leave_room_for_a_plain_request(served: Served) -> None:
@@ -235,14 +239,28 @@ def test_a_database_that_restarts_costs_clear_refusals_and_no_process(served: Se
     unclear = [(one.status_code, one.text[:300]) for one in seen if not _is_clear(one)]
     assert not unclear, f"{len(unclear)} of {len(seen)}: {unclear[:3]}"
     until(lambda: served.client.get(paths[0]).status_code == 200, what="an answer after the restart")
-    after = [served.client.get(path).status_code for path in paths * 20]
-    assert set(after) == {200}
+    assert {served.client.get(path).status_code for path in paths * 20} == {200}
     record(served.client, agent, "restart", "talk", ["I prefer trains to planes since last year."])
     until(
         lambda: any("trains" in text for text in files_of(served.client, agent, "restart").values()),
         what="extraction after the restart",
     )
     assert served.product.pids() == before
+
+
+def test_after_a_restart_that_nobody_noticed_the_very_first_requests_are_answered(served: Served) -> None:
+    path = f"agents/{served.product.agent_id}/workspace/files"
+
+    def ask(_: int) -> int:
+        with served.product.client() as client:
+            return client.get(path).status_code
+
+    with ThreadPoolExecutor(2 * settings.POOL_SIZE) as pool:
+        list(pool.map(ask, range(8 * settings.POOL_SIZE)))  # all connections of the pool have been used
+        embedded.stop(served.product.data_dir)
+        embedded.ensure_running(served.product.data_dir)
+    # One after the other: each meets what the pool hands out first, with nobody else to clear it away.
+    assert [ask(number) for number in range(2 * settings.POOL_SIZE)] == [200] * 2 * settings.POOL_SIZE
 
 
 # --- bad input --------------------------------------------------------------------------------------------
@@ -262,7 +280,9 @@ def test_a_message_of_two_megabytes_is_too_large_on_every_way_in(served: Served)
     for route in ("chat", "chat/stream"):
         answer = served.client.post(route, json={"message": long, "endUserId": "big"})
         assert _problem(answer) == (413, "message_too_large")
-    nine = served.client.post("chat", content=b'{"message": "' + b"a" * (9 * 1024 * 1024) + b'"}', headers=_JSON)
+    nine = served.client.post(
+        "chat", content=b'{"message": "' + b"a" * (9 * 1024 * 1024) + b'"}', headers=_JSON
+    )
     assert _problem(nine) == (413, "body_too_large")
 
 
@@ -331,7 +351,11 @@ def test_a_stream_that_dies_half_way_says_so_and_keeps_the_half(served: Served) 
     served.brain.on["Goes-on"] = lambda request: Say("\n".join(map(str, request.messages)))
     again = served.client.post(
         "chat",
-        json={"message": "Goes-on, please.", "endUserId": "half", "conversationId": events[0][1]["conversationId"]},
+        json={
+            "message": "Goes-on, please.",
+            "endUserId": "half",
+            "conversationId": events[0][1]["conversationId"],
+        },
     )
     assert heard not in again.json()["reply"]
     assert "Dies-half-way, please." in again.json()["reply"]
@@ -360,7 +384,9 @@ def test_a_tool_call_over_the_real_wire_writes_this_persons_file_only(served: Se
     def answer(request: Request) -> Reply:
         if request.roles[-1] == "tool":
             return Say("It is written.")
-        return Say(tools=(Use("write_workspace_memory_file", {"filename": name, "content": f"# By {route}\n"}),))
+        return Say(
+            tools=(Use("write_workspace_memory_file", {"filename": name, "content": f"# By {route}\n"}),)
+        )
 
     served.brain.on[word] = answer
     if route == "chat":

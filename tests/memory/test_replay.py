@@ -91,10 +91,15 @@ def test_sessions_are_read_in_their_order_with_speakers_dates_and_pictures() -> 
         ("null", "Item 1 is NoneType"),
         (json.dumps([OWN, {"conversationId": "c2"}]), "Item 2 lacks endUserId, messages"),
         (json.dumps(OWN | {"messages": "hello"}), "Item 1 lacks a list of messages"),
-        (json.dumps(OWN | {"messages": [{"content": "a"}, {"content": ""}]}), "Message 2 of item 1 has no content"),
+        (
+            json.dumps(OWN | {"messages": [{"content": "a"}, {"content": ""}]}),
+            "Message 2 of item 1 has no content",
+        ),
         (json.dumps(OWN | {"messages": ["hello"]}), "Message 1 of item 1 has no content"),
         (
-            json.dumps({"sample_id": "x", "conversation": {"session_1": [], "session_1_date_time": "yesterday"}}),
+            json.dumps(
+                {"sample_id": "x", "conversation": {"session_1": [], "session_1_date_time": "yesterday"}}
+            ),
             "Session 1 of x has the date 'yesterday'",
         ),
         (
@@ -134,7 +139,13 @@ def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def play(path: Path, world: World, **options) -> str:
     out = io.StringIO()
     call_command(
-        "replay", path, url="http://product", token=world.bob.token, agent=world.agent_id, stdout=out, **options
+        "replay",
+        path,
+        url="http://product",
+        token=world.bob.token,
+        agent=world.agent_id,
+        stdout=out,
+        **options,
     )
     return out.getvalue()
 
@@ -146,7 +157,9 @@ def told(world: World, who: str, conversation: str) -> list[dict]:
     return answer.json()["results"]
 
 
-def test_a_file_is_stored_with_its_speakers_and_dates_and_remembered(acme: World, data_dir, tmp_path, monkeypatch):
+def test_a_file_is_stored_with_its_speakers_and_dates_and_remembered(
+    acme: World, data_dir, tmp_path, monkeypatch
+):
     Bridge().install(monkeypatch)
     path = tmp_path / "talk.json"
     path.write_text(json.dumps([SESSIONS]))
@@ -170,14 +183,20 @@ def test_a_product_that_dies_costs_one_batch_and_the_next_run_sends_the_rest_onl
     path = tmp_path / "talk.jsonl"
     path.write_text(json.dumps(OWN) + "\n" + json.dumps(OWN | {"conversationId": "c2", "messages": messages}))
     bridge = Bridge(dies_after=3).install(monkeypatch)  # both batches of c1, the first of c2
-    with pytest.raises(CommandError, match=r"cannot be reached \(Connection refused\).* goes on where it was"):
+    with pytest.raises(
+        CommandError, match=r"cannot be reached \(Connection refused\).* goes on where it was"
+    ):
         play(path, acme)
     assert len(told(acme, "pia", "c2")) == 2
     bridge.dies_after = None
     bridge.requests.clear()
     assert "10 messages of 2 conversations; 5 were new." in play(path, acme)
     sent = [json.loads(request.content) for request in bridge.requests]
-    assert [(body["conversationId"], len(body["messages"])) for body in sent] == [("c2", 2), ("c2", 2), ("c2", 1)]
+    assert [(body["conversationId"], len(body["messages"])) for body in sent] == [
+        ("c2", 2),
+        ("c2", 2),
+        ("c2", 1),
+    ]
     assert [row["content"] for row in told(acme, "pia", "c2")] == [one["content"] for one in messages]
     bridge.requests.clear()
     assert "0 were new" in play(path, acme)
@@ -213,7 +232,7 @@ def test_a_refusal_is_shown_with_its_reason(acme: World, data_dir, tmp_path, mon
     Bridge().install(monkeypatch)
     path = tmp_path / "talk.json"
     path.write_text(json.dumps(OWN | {"messages": [{"role": "wizard", "content": "Abracadabra"}]}))
-    with pytest.raises(CommandError, match="was answered 400.*wizard"):
+    with pytest.raises(CommandError, match=r"was answered 400.*wizard"):
         play(path, acme)
 
 

@@ -8,32 +8,24 @@ cancelling its future.
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import anyio.to_thread
 
 from integrations.clients.errors import ProviderError
+from integrations.clients.waiting import before_call, run_before_call
+
+__all__ = ["before_call", "run", "run_before_call", "start"]
 
 T = TypeVar("T")
 
 # Bedrock's client blocks a thread for each call, and tools run in threads too; anyio's default is 40.
 _THREADS = 256
 
-before_call: list[Callable[[], None]] = []
-"""What must happen before any model call, in the thread of the caller: the layer above joins at start.
-
-Each is called first, before anything is sent, and may raise to refuse the call.
-"""
-
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
-
-
-def run_before_call() -> None:
-    for hook in before_call:
-        hook()
 
 
 def start(work: Coroutine[Any, Any, T]) -> "Future[T]":

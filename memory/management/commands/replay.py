@@ -76,8 +76,12 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
         add_target(parser)
-        parser.add_argument("--summarize", action="store_true", help="Extract each conversation as soon as it is sent.")
-        parser.add_argument("--restart", action="store_true", help="Send everything again; nothing is stored twice.")
+        parser.add_argument(
+            "--summarize", action="store_true", help="Extract each conversation as soon as it is sent."
+        )
+        parser.add_argument(
+            "--restart", action="store_true", help="Send everything again; nothing is stored twice."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         path: Path = options["file"]

@@ -1,0 +1,1 @@
+"""How fast the product is, each number beside a baseline of the same run."""

@@ -1,0 +1,166 @@
+"""Keeping the index current: records follow their source in the transaction that wrote it.
+
+The caller's transaction; no tenant is known here, only bucket ids.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+
+from recall.logic.lexemes import lexemes_of, size_of
+from recall.models import Record, Speaker, Vector
+from recall.types import RecordKind, Unit
+
+
+def content_hash(text: str) -> str:
+    """What a record's text is recognised by, without keeping it."""
+    return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:32]
+
+
+def bucket_lexeme(bucket_id: int) -> str:
+    """The lexeme that names a bucket: no word can be it."""
+    return f"@{bucket_id}"
+
+
+def put_units(bucket_id: int, units: Sequence[Unit]) -> None:
+    """Adds records; one that is there already (kind, source, part) is replaced."""
+    if not units:
+        return
+    rows = [_row(bucket_id, unit) for unit in units]
+    with connection.cursor() as cursor:
+        cursor.executemany(_INSERT, rows)
+    speakers = {unit.speaker for unit in units if unit.speaker}
+    Speaker.objects.bulk_create(
+        [Speaker(bucket_id=bucket_id, name=name) for name in sorted(speakers)], ignore_conflicts=True
+    )
+    _count(bucket_id, len(units))
+
+
+def replace_source(bucket_id: int, kind: RecordKind, source_id: int, units: Sequence[Unit]) -> None:
+    """The records of a source become these. One whose text is unchanged keeps its row, and so its vector."""
+    rows = Record.objects.filter(kind=kind.value, source_id=source_id)
+    old: dict[str, list[Record]] = {}
+    for row in rows.defer("lexemes").order_by("part"):
+        old.setdefault(row.content_hash, []).append(row)
+    fresh: list[Unit] = []
+    moved: list[Record] = []
+    for unit in units:
+        same = old.get(content_hash(unit.text))
+        if not same:
+            fresh.append(unit)
+            continue
+        row = same.pop(0)
+        if (row.part, row.position) != (unit.part, unit.position):
+            row.part, row.position = unit.part, unit.position
+            moved.append(row)
+    gone = [row.pk for same in old.values() for row in same]
+    if gone:
+        _count(bucket_id, -Record.objects.filter(pk__in=gone).delete()[1].get("recall.Record", 0))
+    if moved:
+        # Out of each other's way first: parts are unique.
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE recall_record SET part = -part - 1 WHERE id = ANY(%s)", [[row.pk for row in moved]])
+        Record.objects.bulk_update(moved, ["part", "position"])
+    put_units(bucket_id, fresh)
+
+
+def remove_sources(kind: RecordKind, source_ids: Iterable[int]) -> None:
+    """Removes all that stands for these sources, vectors included."""
+    rows = Record.objects.filter(kind=kind.value, source_id__in=list(source_ids))
+    for bucket_id, count in _by_bucket(rows.values_list("bucket_id", flat=True)).items():
+        _count(bucket_id, -count)
+    rows.delete()
+
+
+def remove_bucket(bucket_id: int) -> None:
+    """Removes all that stands for a bucket."""
+    Record.objects.filter(bucket_id=bucket_id).delete()
+    Speaker.objects.filter(bucket_id=bucket_id).delete()
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM recall_bucketcount WHERE bucket_id = %s", [bucket_id])
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A record that has no vector yet, named by its source."""
+
+    record_id: int
+    kind: RecordKind
+    source_id: int
+    part: int
+    content_hash: str
+    speaker: str
+
+
+def without_vector(bucket_id: int, *, embedder: str, limit: int) -> list[Waiting]:
+    """The first records of a bucket that this embedder has not seen."""
+    rows = (
+        Record.objects.filter(bucket_id=bucket_id)
+        .exclude(vectors__embedder=embedder)
+        .order_by("pk")
+        .values_list("pk", "kind", "source_id", "part", "content_hash", "speaker")[:limit]
+    )
+    return [Waiting(pk, RecordKind(kind), *rest) for pk, kind, *rest in rows]
+
+
+def put_vectors(bucket_id: int, *, embedder: str, vectors: Sequence[tuple[int, Sequence[float]]]) -> None:
+    """Stores vectors of records; those whose record is gone meanwhile are left out."""
+    known = set(Record.objects.filter(pk__in=[pk for pk, _ in vectors]).values_list("pk", flat=True))
+    Vector.objects.bulk_create(
+        [
+            Vector(record_id=pk, bucket_id=bucket_id, embedder=embedder, value=list(value))
+            for pk, value in vectors
+            if pk in known
+        ],
+        ignore_conflicts=True,
+    )
+
+
+_INSERT = """
+INSERT INTO recall_record
+  (bucket_id, kind, source_id, part, thread, position, speaker, at, lexemes, size, trust, root, content_hash)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, array_to_tsvector(%s), %s, %s, %s, %s)
+ON CONFLICT (kind, source_id, part) DO UPDATE SET
+  bucket_id = excluded.bucket_id, thread = excluded.thread, position = excluded.position,
+  speaker = excluded.speaker, at = excluded.at, lexemes = excluded.lexemes, size = excluded.size,
+  trust = excluded.trust, root = excluded.root, content_hash = excluded.content_hash
+"""
+
+
+def _row(bucket_id: int, unit: Unit) -> tuple[object, ...]:
+    words = lexemes_of(unit.text, when=unit.at.date() if unit.at else None, speaker=unit.speaker or None)
+    return (
+        bucket_id,
+        unit.kind.value,
+        unit.source_id,
+        unit.part,
+        unit.thread,
+        unit.position,
+        unit.speaker[:128],
+        unit.at,
+        [bucket_lexeme(bucket_id), *words],
+        size_of(words),
+        unit.trust,
+        unit.root,
+        content_hash(unit.text),
+    )
+
+
+def _count(bucket_id: int, change: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO recall_bucketcount (bucket_id, records) VALUES (%s, greatest(%s, 0))"
+            " ON CONFLICT (bucket_id) DO UPDATE SET records = greatest(recall_bucketcount.records + %s, 0)",
+            [bucket_id, change, change],
+        )
+
+
+def _by_bucket(ids: Iterable[int]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for bucket_id in ids:
+        found[bucket_id] = found.get(bucket_id, 0) + 1
+    return found

@@ -1,0 +1,50 @@
+"""Values of the recall app."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class RecordKind(StrEnum):
+    """What a record stands for."""
+
+    MESSAGE = "message"
+    FILE = "file"
+    ENTRY = "entry"
+    FACT = "fact"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One recallable unit, as it is put into the index.
+
+    `source_id` and `part` name it within its kind; records of one `thread` with next `position`s are neighbours.
+    Of several with one `root`, recall shows one. The text itself is not kept, only its lexemes.
+    """
+
+    kind: RecordKind
+    source_id: int
+    part: int
+    text: str
+    thread: int
+    position: int
+    speaker: str = ""
+    at: datetime | None = None
+    trust: float | None = None
+    root: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A record in its place. `why` adds up to `score`, which compares only within one search."""
+
+    record_id: int
+    bucket_id: int
+    kind: RecordKind
+    source_id: int
+    part: int
+    content_hash: str
+    score: float
+    why: dict[str, float]
