@@ -11,13 +11,16 @@ class MemoryConfig(AppConfig):
     verbose_name = "Memory"
 
     def ready(self) -> None:
-        """Joins the outbox, the upkeep and the metrics."""
+        """Joins the outbox, the upkeep, the metrics and what is told of files."""
         from memory.api.metrics import turn_metrics  # noqa: PLC0415 - models are not loaded before
         from memory.handlers import register_topics  # noqa: PLC0415
+        from memory.services.indexing import index_file  # noqa: PLC0415
         from memory.services.upkeep import close_abandoned  # noqa: PLC0415
         from workspaces.api.operations import add_collector  # noqa: PLC0415
+        from workspaces.services.files import on_file_written  # noqa: PLC0415
         from workspaces.services.maintenance import join_maintenance  # noqa: PLC0415
 
         register_topics()
         join_maintenance(close_abandoned)
         add_collector(turn_metrics)
+        on_file_written(index_file)

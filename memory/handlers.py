@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from memory.services.embedding import handle_embedding
 from memory.services.extract import handle_extraction
+from memory.services.indexing import EMBED
 from memory.services.turns import EXTRACT
 from workspaces import outbox
 
@@ -10,3 +12,4 @@ from workspaces import outbox
 def register_topics() -> None:
     """Called once at start."""
     outbox.register(EXTRACT, family="extract", handle=handle_extraction)
+    outbox.register(EMBED, family="embed", handle=handle_embedding)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import AliasGenerator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AliasGenerator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_ai import Tool
 
@@ -25,7 +25,9 @@ from workspaces.file_queries import (
     search_candidates,
     shown_file,
 )
-from workspaces.logic.names import AGENTS, MEMORY, PROFILE, SOUL, clean_name
+from workspaces.logic.keyword import MAX_QUERY_CHARS
+from workspaces.logic.names import AGENTS, MAX_NAME_CHARS, MEMORY, PROFILE, SOUL, check_content, clean_name
+from workspaces.logic.texts import storable
 from workspaces.services.files import Author, Written, edit_file, rewrite_file, write_file
 from workspaces.settings import Effective
 from workspaces.tenancy import release_connection, tenant
@@ -36,6 +38,8 @@ MAX_LISTED: Final = 200
 MAX_READ_CHARS: Final = 100_000
 """Characters of a file that one read shows: about a fifth of a usual context window."""
 MAX_HITS: Final = 30
+MAX_TOLD_CHARS: Final = 2000
+"""Characters of an error: it may hold names that a model made up."""
 _PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "all": (),
     "memory": (MEMORY, "memory/", "archive/"),
@@ -76,6 +80,16 @@ class ToolRun:
 # --- what a model sends -----------------------------------------------------------------------------------
 
 
+def _plain(text: str) -> str:
+    if storable(text) != text:
+        raise ValueError("it holds a NUL character or half a surrogate pair; send plain text")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_plain)]
+"""A string that Postgres and JSON can hold."""
+
+
 class _Arguments(BaseModel):
     """What every tool takes. The agent is known from the run; a model that names another is told so."""
 
@@ -86,25 +100,27 @@ class _Arguments(BaseModel):
 
 
 class ListArguments(_Arguments):
-    filename_prefix: str | None = Field(None, description="Only files whose names begin so, e.g. `memory/`.")
+    filename_prefix: Annotated[Text, Field(max_length=MAX_NAME_CHARS)] | None = Field(
+        None, description="Only files whose names begin so, e.g. `memory/`."
+    )
 
 
 class ReadArguments(_Arguments):
-    filename: str = Field(description="Such as `MEMORY.md` or `memory/2026-01-31.md`.")
+    filename: Text = Field(description="Such as `MEMORY.md` or `memory/2026-01-31.md`.")
 
 
 class WriteArguments(ReadArguments):
-    content: str = Field(description="The whole new content, in markdown.")
+    content: Text = Field(description="The whole new content, in markdown.")
 
 
 class EditArguments(ReadArguments):
-    old_text: str = Field(description="The text to replace, exactly as it stands in the file.")
-    new_text: str = Field(description="What to put in its place.")
+    old_text: Text = Field(description="The text to replace, exactly as it stands in the file.")
+    new_text: Text = Field(description="What to put in its place.")
     replace_all: bool = Field(default=False, description="Replace every occurrence, not only a single one.")
 
 
 class SearchArguments(_Arguments):
-    query: str = Field(description="Keywords; any of them may match.")
+    query: Text = Field(description="Keywords; any of them may match.", max_length=MAX_QUERY_CHARS)
     scope: Literal["all", "memory", "profile", "persona"] = "all"
     limit: int = Field(10, description=f"Hits, at most {MAX_HITS}.")
 
@@ -154,14 +170,14 @@ def _read_file(run: ToolRun, given: ReadArguments) -> Result:
 
 
 def _write_file(run: ToolRun, given: WriteArguments) -> Result:
-    name, bucket = clean_name(given.filename), run.opened.writable()
+    name, bucket, content = clean_name(given.filename), run.opened.writable(), check_content(given.content)
     author, cap = run.author(), cap_of(name, run.settings)
     read = run.seen.get(name)
     with tenant(run.opened.reach):
         if read is None:
-            written = write_file(bucket, name, given.content, author=author, cap=cap)
+            written = write_file(bucket, name, content, author=author, cap=cap)
         else:
-            written = rewrite_file(bucket, name, given.content, read_revision=read, author=author, cap=cap)
+            written = rewrite_file(bucket, name, content, read_revision=read, author=author, cap=cap)
         is_enabled = shown_file(run.opened, name).enabled
     run.seen[name] = written.revision
     return {
@@ -319,7 +335,7 @@ def _called(tool: _FileTool, run: ToolRun, arguments: Mapping[str, Any]) -> Resu
     try:
         given = tool.arguments.model_validate(arguments)
         if not _is_own(run, given.agent_id):
-            return _error(f"You are agent {run.agent_id}; the files of agent {given.agent_id} are not yours.")
+            return _error(f"You are agent {run.agent_id}; the files of other agents are not yours.")
         return tool.work(run, given)
     except ValidationError as bad:
         told = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in bad.errors(include_url=False))
@@ -331,8 +347,10 @@ def _called(tool: _FileTool, run: ToolRun, arguments: Mapping[str, Any]) -> Resu
 
 
 def _is_own(run: ToolRun, agent_id: int | str | None) -> bool:
-    return agent_id is None or str(agent_id).strip() == str(run.agent_id)
+    if isinstance(agent_id, str):
+        return agent_id.strip() == str(run.agent_id)
+    return agent_id in {None, run.agent_id}
 
 
 def _error(message: str) -> Result:
-    return {"error": True, "message": message}
+    return {"error": True, "message": storable(message[:MAX_TOLD_CHARS])}

@@ -16,3 +16,5 @@ for _name in list(os.environ):
 
 ROOT = Path(os.environ.setdefault("TEST_DATA_DIR", tempfile.mkdtemp(prefix="mate-test-")))
 os.environ["MATE_DATA_DIR"] = str(ROOT)
+# Words alone, unless a test says otherwise: no process of an embedder runs beside the tests.
+os.environ["MATE_EMBEDDER"] = "none"

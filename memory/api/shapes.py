@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from memory.services.chat import Reply, usage_of
 from memory.types import ProviderAnswer
-from workspaces.api.fields import EndUserIdField, IdField, StrictSerializer, TextField
+from workspaces.api.fields import EndUserIdField, FlagField, IdField, StrictSerializer, TextField
 from workspaces.models import Run
 
 EARLIEST: Final = 1900
@@ -45,7 +45,7 @@ class RecallItemShape(serializers.Serializer[Any]):
     at = serializers.CharField(allow_null=True)
     speaker = serializers.CharField(allow_null=True)
     source = serializers.DictField()  # type: ignore[assignment]
-    why = serializers.DictField(child=serializers.FloatField())
+    why = serializers.DictField(child=serializers.FloatField(), required=False)
 
 
 class ProviderShape(serializers.Serializer[ProviderAnswer]):
@@ -257,3 +257,27 @@ def provider_bodies(answers: tuple[ProviderAnswer, ...]) -> list[dict[str, Any]]
         | ({"reason": one.reason} if one.reason else {})
         for one in answers
     ]
+
+
+class SearchRequest(StrictSerializer):
+    query = TextField(allow_blank=False, max_length=20_000)
+    endUserId = EndUserIdField(required=False)
+    topK = serializers.IntegerField(required=False, min_value=1, max_value=100, default=10)
+    kinds = serializers.ListField(
+        child=serializers.ChoiceField(["message", "file", "entry", "fact"]), required=False, allow_empty=False
+    )
+    explain = FlagField(required=False, default=False)
+
+    def get_fields(self) -> dict[str, Any]:
+        # `from` is a word of Python.
+        bounds = {
+            "from": serializers.DateTimeField(required=False, help_text="Said at this moment or later."),
+            "to": serializers.DateTimeField(required=False, help_text="Said before this moment."),
+        }
+        return super().get_fields() | bounds
+
+
+class SearchReply(serializers.Serializer[Any]):
+    results = RecallItemShape(many=True)
+    providers = ProviderShape(many=True)
+    tookMs = serializers.IntegerField()

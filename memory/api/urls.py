@@ -6,6 +6,7 @@ from django.urls import path
 
 from memory.api.chat import ChatStreamView, ChatView
 from memory.api.jobs import RunsView, RunView, SummarizeView
+from memory.api.search import SearchView
 from memory.api.turns import ContextView, ConversationsView, ConversationView, TurnsView
 
 _AGENT = "memory/<rowid:agent_id>/"
@@ -14,6 +15,7 @@ urlpatterns = [
     path("chat", ChatView.as_view(), name="chat"),
     path("chat/stream", ChatStreamView.as_view(), name="chat-stream"),
     path(_AGENT + "turns", TurnsView.as_view(), name="turns"),
+    path(_AGENT + "search", SearchView.as_view(), name="search"),
     path(_AGENT + "context", ContextView.as_view(), name="context"),
     path(_AGENT + "conversations", ConversationsView.as_view(), name="conversations"),
     path(_AGENT + "conversations/<path:conversation_id>", ConversationView.as_view(), name="conversation"),

@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from workspaces.logic.marks import nfkc
+
 CRON_SOURCE = "cron"
 MAX_LOOKED_AT = 20_000
 """Characters of a message searched for a request; a longer one is a pasted document."""
+
+MAX_EDGE = 200
+"""Characters at the end of a request in which words that are no part of it are looked for."""
 
 
 class Reason(StrEnum):
@@ -105,8 +109,8 @@ def remember_requests(text: str) -> list[str]:
 
 def _requests(text: str) -> Iterator[str]:
     """The thing asked for, once per request; empty for a request that names nothing."""
-    plain = _QUOTED.sub(" ", unicodedata.normalize("NFKC", text[:MAX_LOOKED_AT]))
-    sentences = [part.strip() for part in _SENTENCE.findall(plain) if part.strip()]
+    plain = _QUOTED.sub(" ", nfkc(text[:MAX_LOOKED_AT])[:MAX_LOOKED_AT])
+    sentences = [" ".join(part.split()) for part in _SENTENCE.findall(plain) if part.strip()]
     for index, sentence in enumerate(sentences):
         asked = _TAG_QUESTION.sub("", sentence)
         found = _request_in(asked)
@@ -130,7 +134,12 @@ def _neighbour(sentences: list[str], index: int, *, ends_open: bool) -> str:
 
 
 def _content(part: str) -> str:
-    return _EDGE.sub("", part).strip()
+    """What is asked for, without the words that only lead to it or away from it."""
+    lead = _LEAD.match(part)
+    rest = part[lead.end() :] if lead else part
+    # Of a long part the end alone is looked at: a search through it all would begin anew at each word.
+    tail = _TAIL.search(rest, max(0, len(rest) - MAX_EDGE))
+    return (rest[: tail.start()] if tail else rest).strip()
 
 
 def _request_in(sentence: str) -> tuple[int, int] | None:
@@ -150,21 +159,25 @@ def _is_question(folded: str) -> bool:
 
 
 _QUOTED = re.compile(
-    r"```.*?(?:```|\Z)|^[ \t]*>.*$|“[^”\n]*”|(?<!\w)\"[^\"\n]*\"(?!\w)", re.DOTALL | re.MULTILINE
+    r"```.*?(?:```|\Z)|^[ \t]*+>[^\n]*|“[^“”\n]*+(?:“[^“”\n]*+”[^“”\n]*+)?”|(?<!\w)\"[^\"\n]*+\"(?!\w)",
+    re.DOTALL | re.MULTILINE,
 )
 _SENTENCE = re.compile(r"(?:[^.!?\n。!?]|\.(?=\w))+[.!?。]*")
 _TAG_QUESTION = re.compile(
-    r"[,，、]?\s*(?:ok(?:ay)?|all ?right|right|will you|would you|can you|yeah|please|好吗|好不好|行吗|可以吗|"
-    r"好嗎|可以嗎|d'accord|vale|bitte|ладно|хорошо|va bene|tá bom)\s*\?+$",
+    r"(?:[,，、]|(?<!\s))\s*+(?:ok(?:ay)?|all ?right|right|will you|would you|can you|yeah|please|好吗|好不好|行吗|可以吗|"
+    r"好嗎|可以嗎|d'accord|vale|bitte|ладно|хорошо|va bene|tá bom)\s*+\?++$",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(
-    r"\?\s*$|^\s*¿|[吗么呢]\s*$|(?:です|ます|ました)か\s*$|记不记得|(?:还|你)记得.*(?:吗|么|什么|谁|哪|几)"
+    r"\?\s*$|^\s*¿|[吗么呢]\s*$|(?:です|ます|ました)か\s*$|记不记得|(?:还|你)记得.{0,80}(?:吗|么|什么|谁|哪|几)"
 )
-_EDGE = re.compile(
-    r"^(?:[\s,;:!.\-–—、。,]|(?:that|this|it|to you|for me|please|bitte|por favor|пожалуйста|que|qué|dass|das|что|это|che|la|"
-    r"一下|住|得|到|这个|这件事|这点|了)(?=[\s,;:!.]|$|[\u4e00-\u9fff]))+"
-    r"|(?:[\s,;:\-–—、。,]|\b(?:and|so|please|por favor|bitte|пожалуйста|y|et|und|e|и)|请|你|麻烦|就|と|을|를|은|는)+$",
+_LEAD = re.compile(
+    r"(?:[\s,;:!.\-–—、。,]|(?:that|this|it|to you|for me|please|bitte|por favor|пожалуйста|que|qué|dass|das|что|это|che|la|"
+    r"一下|住|得|到|这个|这件事|这点|了)(?=[\s,;:!.]|$|[\u4e00-\u9fff]))+",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(
+    r"(?:[\s,;:\-–—、。,]|\b(?:and|so|please|por favor|bitte|пожалуйста|y|et|und|e|и)|请|你|麻烦|就|と|을|를|은|는)+$",
     re.IGNORECASE,
 )
 _BARE = re.compile(
@@ -214,7 +227,7 @@ _STATED = re.compile(
             ),
             rf"{_CLAUSE}(?:write|jot|note)\s+(?:this|that|it)\s+down\b",
             # Chinese (folded to simplified)
-            r"(?<![我他她们没不能以已易难])(?:请|务必|一定要?|帮我|给我|你要?|要|麻烦你?)*(?:牢牢?)?记住(?!了没|没)",
+            r"(?<![我他她们没不能以已易难])(?:请|务必|一定要?|帮我|给我|你要?|要|麻烦你?){0,8}+(?:牢牢?)?记住(?!了没|没)",
             r"(?:请|务必|一定要?|要|千万要?|麻烦你?|帮我|给我)记得(?!我们)",
             r"(?:^|[,;:。、]\s*)记得(?!我们?(?:上次|以前|小时候|第一次|那)|那|上次|以前|小时候|有一)",
             r"(?<![我他她])(?:别|不要|千万别|切勿|勿)忘(?:了|记|掉)?",
@@ -225,7 +238,7 @@ _STATED = re.compile(
             r"(?:覚え|おぼえ)と(?:いて|け)|忘れないで|忘れるな|(?:メモ|记忆|记録|记录)(?:して|を?とって|っといて|しとい|しておい)",
             # Korean
             (
-                r"기억해\s?(?:줘|주세요|주십|주시|둬|두세|둘|라|놔|주면)|기억하세요|기억해\s*[.!]?\s*$(?<!나는 기억해)|잊지\s?(?:마|말)|"
+                r"기억해\s?(?:줘|주세요|주십|주시|둬|두세|둘|라|놔|주면)|기억하세요|기억해\s*+[.!]?\s*+$(?<!나는 기억해)|잊지\s?(?:마|말)|"
                 r"까먹지\s?(?:마|말)|(?:메모|기록)해\s?(?:줘|둬|주세요|두세요|놔)|적어\s?(?:줘|둬|놔)"
             ),
             # Spanish

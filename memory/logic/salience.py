@@ -20,6 +20,9 @@ _words = str.split
 MAX_SENTENCE = 240
 """Characters of a sentence in a note; what is longer is cut at a word."""
 
+MAX_READ = 1000
+"""Characters of a sentence that are read for what it states; what goes on longer is a document, not talk."""
+
 SALIENT = 1.5
 """Score from which a sentence is worth noting; found by reading what it drops from real conversations."""
 
@@ -188,7 +191,10 @@ def salient_sentences(text: str) -> list[str]:
 # --- whose words -------------------------------------------------------------------------------------
 
 _FENCED = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
-_LONG_QUOTE = re.compile(r"[\"“「『]([^\"”」』\n]{1,2000})[\"”」』]")
+_LONG_QUOTE = re.compile(
+    r"[\"“「『](?![\"”」』])([^\"“”「」『』\n]{0,2000}+(?:[“「『][^\"“”「」『』\n]{0,2000}+[”」』][^\"“”「」『』\n]{0,2000}+)?)[\"”」』]"
+)
+"""With one quotation inside it at most, so that no mark is looked past twice."""
 _PASTED_LINE = re.compile(
     r"^\s*(?:>|\||(?:From|To|Cc|Subject|Sent|Date|发件人|收件人|主题)\s*[:：]|-{3,}|={3,})", re.IGNORECASE
 )
@@ -312,7 +318,7 @@ _ENGLISH: tuple[tuple[Kind, str, str, re.Pattern[str]], ...] = tuple(
     (kind, slot, shape, re.compile(source))
     for kind, slot, shape, source in (
         (Kind.NAME, "Name", "{x}", r"\b(?:[Mm]y (?:full |real )?name is|[Mm]y name['’]s|I(?:['’]m| am) called)(?: now| actually)? (?P<x>[^\W\d][\w’'-]*(?: [A-Z][\w’'-]*){0,3})"),
-        (Kind.NAME, "Name", "{x}", r"^(?:[Hh]i|[Hh]ello|[Hh]ey)\b[^.!?]{0,20}?[,!. ]\s*(?:I['’]m|I am|this is) (?P<x>[A-Z][\w’'-]+(?: [A-Z][\w’'-]+){0,2})(?=[,.!]|$| and| from)"),
+        (Kind.NAME, "Name", "{x}", r"^(?:[Hh]i|[Hh]ello|[Hh]ey|[Gg]ood (?:morning|afternoon|evening|day))\b[^.!?]{0,20}?[,!. ]\s*(?:I['’]m|I am|[Tt]his is) (?P<x>[A-Z][\w’'-]+(?: [A-Z][\w’'-]+){0,2})(?=[,.!]|$| and| from)"),
         (Kind.NAME, "Called", "{x}", r"\b(?:[Cc]all me|I go by|you can call me)(?: now)? (?P<x>[A-Z][\w’'-]+(?: [A-Z][\w’'-]+)?)(?=\s*(?:[,.!]|$|from now|please|instead|and))"),
         (Kind.HOME, "Home", "{x}", rf"\b(?:I|[Ww]e)(?:['’](?:ve|re|m)| have| am| are)?(?: just| recently| finally| both| all)? (?:moved|relocated)(?: back)?(?: here)?(?: from (?P<old>[^,.;!?]{{2,40}}?))? to {_X}"),
         (Kind.HOME, "Home", "{x}", rf"(?:{_I_VERB} (?:live|reside)|{_I_AM} (?:living|based)|\bI['’]ve (?:always )?lived)(?: now| alone)? (?:in|near|on|at) {_X}"),
@@ -373,11 +379,11 @@ _CHINESE: tuple[tuple[Kind, str, str, re.Pattern[str]], ...] = tuple(
     for kind, slot, shape, source in (
         (Kind.NAME, "姓名", "{n}", rf"我(?:的名字|的全名|本名)?(?:叫做?|名叫|是叫)(?![他她它你们车醒外了]){_HAN_NAME}|我的名字是(?P<n2>[\u4e00-\u9fffA-Za-z·]{{1,12}})"),
         (Kind.NAME, "称呼", "{n}", rf"(?:可以|以后|请|就)叫我{_HAN_NAME}(?:就好|就行|吧|即可)?"),
-        (Kind.HOME, "居住地", "{x}", rf"我们?(?:家|已经|刚刚?|最近|上周|上个月|去年|今年|现在|前天|昨天|终于|又)*(?:从(?P<old>[^,，。]{{1,12}}?))?搬(?:家)?(?:到|去|来|回)了?(?!一起){_HX}"),
+        (Kind.HOME, "居住地", "{x}", rf"我们?(?:家|已经|刚|最近|上周|上个月|去年|今年|现在|前天|昨天|终于|又)*(?:从(?P<old>[^,，。]{{1,12}}?))?搬(?:家)?(?:到|去|来|回)了?(?!一起){_HX}"),
         (Kind.HOME, "居住地", "{x}", rf"我(?:现在|目前|一直|和?家人|家|平时)*(?:居?住在|定居在|住的地方是|在(?=[\u4e00-\u9fff]{{2,8}}(?:定居|生活))){_HX}"),
         (Kind.WORK, "工作", "{x}", rf"(?:我(?:现在|目前|平时|的职业|的工作|已经|刚)*(?:是|当了?|做)(?:一[名个位])?|^我[^,，。]{{1,20}}[,，]我?是一?[名个位])(?P<x>[^,，。;；!！?？\s]{{0,10}}(?:{_HAN_JOBS}))(?=[,，。;；!！\s]|$)"),
         (Kind.WORK, "工作", "{x}", r"我(?:现在|目前|平时|刚)*(?P<x>在[^,，。;；!！?？\s]{2,20}?(?:工作|上班|任职|实习|当[^,，。]{2,8}|做(?!过)[^,，。]{2,8}))(?=[,，。;；!！\s]|$)"),
-        (Kind.WORK, "工作", "{x}", r"我(?:已经|刚刚?|最近|上周|上个月|昨天|今天)*(?P<x>辞职|失业|被裁|离职|退休)了?"),
+        (Kind.WORK, "工作", "{x}", r"我(?:已经|刚|最近|上周|上个月|昨天|今天)*(?P<x>辞职|失业|被裁|离职|退休)了?"),
         (Kind.STUDY, "学业", "{x}", r"我(?:现在|目前|正)*(?P<x>在[^,，。;；!！?？\s]{2,15}?(?:读书|上学|读研|读博|读[^,，。书]{2,8}|上大学))"),
         (Kind.STUDY, "学业", "{x}", rf"我(?:的专业是|学的是|读的是|主修){_HX}"),
         (Kind.AGE, "年龄", "{x}岁", r"(?:我|^我(?:叫|是)[^,，]{1,8}[,，])(?:今年|现在|已经|刚满)*(?P<x>\d{1,2}|[一二三四五六七八九]?十[一二三四五六七八九]?)岁"),
@@ -392,7 +398,7 @@ _CHINESE: tuple[tuple[Kind, str, str, re.Pattern[str]], ...] = tuple(
         (Kind.TRAIT, "", "{x}", r"我(?:现在|一直|已经|是个?|平时|只)*(?P<x>吃素|吃全素|素食者|素食主义者|清真|左撇子|色盲|糖尿病(?:患者)?|乳糖不耐受?)"),
         (Kind.FAVORITE, "最喜欢的{r}", "{x}", rf"我最(?:喜欢|爱)的(?P<r>[\u4e00-\u9fff]{{1,6}}?)(?:就)?是{_HX}"),
         (Kind.DISLIKE, "", "{v}{x}", rf"我(?:现在|已经)?{_MUCH}(?P<v>不再喜欢|不再吃|不再喝|不喜欢|不太喜欢|讨厌|不爱|不太爱|不吃|不喝|受不了|不能吃|不能喝|从不){_HX}"),
-        (Kind.DISLIKE, "", "{v}{x}", rf"我(?:最近|已经|刚刚?|终于|现在|正在)*(?P<v>戒了?){_HX}"),
+        (Kind.DISLIKE, "", "{v}{x}", rf"我(?:最近|已经|刚|终于|现在|正在)*(?P<v>戒了?){_HX}"),
         (Kind.LIKE, "", "{v}{x}", rf"我{_MUCH}(?P<v>更喜欢|喜欢|热爱|偏爱|迷上了?|偏好|爱(?=[吃喝看听玩读逛])|习惯用){_HX}"),
     )
 )
@@ -482,6 +488,23 @@ _NOT_A_NAME = frozenset(
     """
     )
 )
+_PEOPLES = frozenset(
+    _words(
+        """
+    norwegian swedish danish finnish icelandic german austrian swiss dutch belgian french italian spanish
+    portuguese greek turkish polish czech slovak hungarian romanian bulgarian serbian croatian bosnian
+    slovenian albanian macedonian ukrainian russian belarusian estonian latvian lithuanian irish scottish
+    welsh english british american canadian mexican brazilian argentinian argentine chilean colombian
+    peruvian venezuelan cuban bolivian ecuadorian australian chinese japanese korean taiwanese vietnamese
+    thai indonesian malaysian filipino filipina singaporean indian pakistani bangladeshi nepali sri-lankan
+    iranian persian iraqi israeli palestinian lebanese syrian jordanian saudi egyptian moroccan algerian
+    tunisian nigerian kenyan ethiopian ghanaian african asian european latino latina hispanic scandinavian
+    muslim jewish catholic protestant buddhist hindu atheist vegan vegetarian pescatarian
+    """
+    )
+)
+"""Written with a capital after "I am" and still no name."""
+
 _CUT_SHORT = re.compile(
     r"(?:\b(?:an?|the) [a-z]+(?:e|ful|ous|al|ive|ic|ant|ent|y)|\b(?:different|new|big|nice|good|great|such|various|other|some))$"
 )
@@ -497,16 +520,30 @@ def is_instruction_shaped(text: str) -> bool:
     return bool(_INSTRUCTION.search(text))
 
 
-def statements(sentence: str) -> list[Statement]:
-    """What the sentence, said by its author in earnest, states about the author; empty for questions and quotations."""
+def statements(sentence: str, *, after: str = "") -> list[Statement]:
+    """What the sentence, said by its author in earnest, states about the author; empty for questions and quotations.
+
+    `after` is the sentence right before it: behind a mere greeting, "I am Nora" gives a name. Of a sentence
+    longer than `MAX_READ` the beginning counts.
+    """
+    if not _OF_ONESELF.search(sentence):
+        return []
     if is_question(sentence) or is_instruction_shaped(sentence) or _NOT_MEANT.search(sentence):
         return []
-    certain = _with_subject(sentence.split(" if ", maxsplit=1)[0])
-    spelled = _with_han_subject(sentence)
+    plain = _readable(sentence)
+    certain = _with_subject(plain.split(" if ", maxsplit=1)[0])
+    if _GREETING.fullmatch(after[:MAX_GREETING]):
+        certain = f"Hi, {certain}"
+    spelled = _with_han_subject(plain)
     return [
         *_read(certain, _ENGLISH, chinese=False),
         *_read(spelled.translate(_FOLD), _CHINESE, chinese=True, shown=spelled),
     ]
+
+
+def _readable(sentence: str) -> str:
+    """With single spaces, and no longer than the patterns for statements are made for."""
+    return _SPACES.sub(" ", sentence)[:MAX_READ]
 
 
 def _with_subject(sentence: str) -> str:
@@ -533,7 +570,7 @@ def occasion(sentence: str) -> Kind | None:  # noqa: PLR0911 - one line a kind
     """Whether a sentence of a person tells a plan, an event or a decision of theirs."""
     if is_question(sentence) or _NOT_MEANT.search(sentence) or _TURN_LOCAL.search(sentence):
         return None
-    folded = sentence.translate(_FOLD)
+    folded = _readable(sentence).translate(_FOLD)
     if not _MINE.search(folded) or _FRIENDLY.match(folded) or _SHOWING.match(folded):
         return None
     if _PEP.search(folded) and not _RELATIVE_DATE.search(folded):
@@ -542,7 +579,7 @@ def occasion(sentence: str) -> Kind | None:  # noqa: PLR0911 - one line a kind
         return Kind.DECISION
     if _FUTURE.search(folded) or (_PLAN.search(folded) and not _VAGUE_PLAN.search(folded)):
         return Kind.PLAN
-    hits = dates.resolve(sentence, said_on=_ANY_DAY)
+    hits = dates.resolve(_readable(sentence), said_on=_ANY_DAY)
     if _MILESTONE.search(folded) or any(not hit.first_day <= _ANY_DAY <= hit.last_day for hit in hits):
         return Kind.EVENT
     return None
@@ -550,7 +587,9 @@ def occasion(sentence: str) -> Kind | None:  # noqa: PLR0911 - one line a kind
 
 def lasting_wish(sentence: str) -> str | None:
     """A wish for every future answer ("always answer in French"), as said; None for one that ends with the turn."""
-    folded = sentence.translate(_FOLD)
+    if len(sentence) > MAX_READ:
+        return None
+    folded = _readable(sentence).translate(_FOLD)
     if not _STYLE.search(folded) or is_question(sentence) or is_instruction_shaped(sentence):
         return None
     if (
@@ -562,6 +601,15 @@ def lasting_wish(sentence: str) -> str | None:
     return shorten(sentence.strip(), MAX_STYLE)
 
 
+_OF_ONESELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Ww]e|[Oo]ur|[Tt]his is)\b|我")
+"""What every pattern for a statement asks for; most sentences have none of it, and are cheap."""
+
+MAX_GREETING = 60
+_GREETING = re.compile(
+    r"\s*(?:hi|hello|hey|hiya|greetings|good (?:morning|afternoon|evening|day))(?:,? (?:there|all|everyone|everybody|again|folks|"
+    r"you|team|friend|[A-Z]\w{1,20}))?\s*[!.,~]*\s*",
+    re.IGNORECASE,
+)
 _BEGINS_WITH_I = re.compile(r"^(?:\w+[, ] ?)?I\b")
 _ELIDED = re.compile(
     r"\b(and|but) (?=(?:also |really |now )?(?:work|live|study|love|like|hate|dislike|enjoy|prefer|speak|play|don['’]t|can['’]t stand|have (?:a|two|three)|"
@@ -572,8 +620,8 @@ _HAN_OTHER = re.compile(
     rf"我(?:的|家|们|和|跟)?(?:{_HAN_RELATIVES}|{_HAN_PETS}|朋友|同事|同学|孩子|家人|公司|老家|名字|觉得他|听说)(?!叫)"
 )
 _HAN_GOES_ON = re.compile(
-    r"(?:现在|目前|平时|也|还|很|非常|特别|最|从小|一直|已经|刚|今年|今年刚)*(?:住|来自|是一?[名个位]|在[\u4e00-\u9fff]|对|喜欢|不喜欢|讨厌|爱[吃喝看听玩]|不[吃喝爱]|养|有[一两二三]|"
-    r"更喜欢|吃素|从|搬|\d+岁|三?[一二三四五六七八九]?十)"
+    r"(?:现在|目前|平时|也|还|很|非常|特别|最|从小|一直|已经|刚|今年)*(?:住|来自|是一?[名个位]|在[\u4e00-\u9fff]|对|喜欢|不喜欢|讨厌|爱[吃喝看听玩]|不[吃喝爱]|养|有[一两二三]|"
+    r"更喜欢|吃素|从|搬|\d{1,3}岁|三?[一二三四五六七八九]?十)"
 )
 _PREFERENCES = frozenset({Kind.LIKE, Kind.DISLIKE, Kind.ALLERGY})
 _ITEM = r"(?!(?:and|but|so|it|its|I|we|you|he|she|they|this|that|thanks|which|especially|because|my)\b)[\w'’-]+(?: [\w'’-]+){0,3}?"
@@ -640,8 +688,9 @@ def _is_plausible(kind: Kind, value: str, *, chinese: bool) -> bool:
         return False
     if chinese:
         return not re.match(r"^(?:你|您|他|她|它|这|那|什么|怎么|谁|哪|吗|啊|了|过|得|着|一起)", value)
-    if kind in {Kind.NAME, Kind.FAMILY, Kind.PET} and value.split(maxsplit=1)[0].lower() in _NOT_A_NAME:
-        return False
+    if kind in {Kind.NAME, Kind.FAMILY, Kind.PET}:
+        words = value.lower().split()
+        return words[0] not in _NOT_A_NAME and not (kind is Kind.NAME and words[-1] in _PEOPLES)
     if kind is Kind.HOME:
         return bool(_PLACE_START.match(value)) and len(value.split()) <= 6
     if kind in {Kind.LIKE, Kind.DISLIKE}:

@@ -15,7 +15,11 @@ SPOKEN = frozenset({"user", "assistant"})
 LINE_BREAK = " ⏎ "
 """Stands for a line break, so that no text can pose as another message."""
 
-_BREAKS = re.compile(r"\s*[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
+_BREAKS = re.compile(
+    r"(?<!\s)[^\S\r\n\v\f\x1c-\x1e\x85\u2028\u2029]*+[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]\s*+"
+)
+"""A run of spaces with a line break in it, from its first on: looked at once, however long it is."""
+
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x1f\x7f]")
 _NAME_MARKS = re.compile(r"[\[\]:：#\s]+")
 

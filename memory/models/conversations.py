@@ -26,6 +26,7 @@ class Conversation(BucketModel):
     source = models.CharField(max_length=8, choices=Source)
     title = models.CharField(max_length=200, blank=True, default="")
     extracted_upto = models.BigIntegerField(default=0)
+    length = models.PositiveIntegerField(default=0, help_text="Messages it has had; the next one's place.")
     skip_told_upto = models.BigIntegerField(default=0, help_text="Up to which message a skip was told.")
     last_message = models.BigIntegerField(default=0, help_text="Id of the latest message, 0 for none.")
     created_at = models.DateTimeField()

@@ -20,6 +20,12 @@ from memory.prompts.repair import UnusableAnswer, load_object
 from workspaces.logic.tokens import cjk_share
 from workspaces.types import Prompt
 
+MAX_LEARNED = 200
+"""Statements, wishes and kept sentences of one stretch of conversation, of each; each is compared with each line."""
+
+MAX_ASKED = 20
+"""Requests of one message that are kept, in the same way."""
+
 MAX_NOTE_SENTENCES = 6
 """Sentences of one message that go into the daily note; a longer message is a document, not talk."""
 
@@ -333,24 +339,27 @@ class _Gathered:
     kept: list[_Kept] = field(default_factory=list)
 
     def read(self, line: Line) -> None:
-        own = salience.own_words(line.text)
+        own = salience.own_words(line.text[: gate.MAX_LOOKED_AT])
         asked = [
             re.sub(r"^to (?=[a-z])", "", request)
             for request in gate.remember_requests(own)
             if not salience.is_instruction_shaped(request)
-        ]
+        ][:MAX_ASKED]
         for request in asked:
             self._keep(_REMEMBERED, request, line)
         said = salience.sentences(own)
+        follows = dict(zip(said[1:], said, strict=False))
         told: set[str] = set()
         for sentence in [*asked, *(part for part in said if not any(request in part for request in asked))]:
             wish = salience.lasting_wish(sentence)
-            for statement in salience.statements(sentence):
+            statements = salience.statements(sentence, after=follows.get(sentence, ""))
+            for statement in statements[: MAX_LEARNED - len(self.statements)]:
                 if statement.text not in told and not (wish and statement.kind is Kind.LIKE):
                     told.add(statement.text)
                     self.statements.append(_Found(statement, sentence, line.message_id, line.at.date()))
-            if wish and not any(statement.slot in _NAMES for statement in salience.statements(sentence)):
-                self.wishes.append(_Kept(_PREFERENCES, wish, line.at.date(), line.message_id))
+            if wish and not any(statement.slot in _NAMES for statement in statements):
+                if len(self.wishes) < MAX_LEARNED:
+                    self.wishes.append(_Kept(_PREFERENCES, wish, line.at.date(), line.message_id))
             elif sentence not in asked:
                 self._keep_occasion(sentence, line)
 
@@ -360,6 +369,8 @@ class _Gathered:
             self._keep(_DECISIONS if occasion is Kind.DECISION else _PLANS, sentence, line)
 
     def _keep(self, section: _Section, sentence: str, line: Line) -> None:
+        if len(self.kept) >= MAX_LEARNED:
+            return
         text = dates.annotate(salience.shorten(_plain(sentence, self.spoken_to)), line.at.date())
         self.kept.append(_Kept(section, text, line.at.date(), line.message_id))
 
@@ -412,7 +423,7 @@ FADING_DAYS = 60.0
 """A line loses one point of its salience in this time when there is no room for all."""
 
 _INTERJECTION = re.compile(
-    r"^(?:(?:oh|well|yeah|yep|yes|no|nope|so|and|but|also|anyway|actually|by the way|btw|"
+    r"^(?>(?:oh|well|yeah|yep|yes|no|nope|so|and|but|also|anyway|actually|by the way|btw|"
     r"on (?:a|an|another)(?: \w+)? note|w[ho]+a+h|ok|okay|sure|haha|hey(?: \w+)?|hi(?: \w+)?|"
     r"thanks(?: \w+)?|wow|嗯|对了|對了|哦|另外|其实|那个|好的)[,，!:~ ]+)+(?=\S)"
     r"(?!to\b|that\b|for\b|far\b|much\b)",
@@ -433,12 +444,23 @@ _DISLIKES = re.compile(
 _NO_LONGER = re.compile(r"^No longer\s+", re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """An item as it is compared."""
+
+    bare: str
+    key: str
+    pairs: frozenset[str]
+
+
 class _Document:
     """A markdown file of which only list items in the sections above are ever touched."""
 
     def __init__(self, text: str, *, titles: tuple[str, str], chinese: bool) -> None:
         self._lines = text.split("\n") if text.strip() else []
         self._before = list(self._lines)
+        self._read: dict[str, _Read] = {}  # lines are compared many times
+        self._stated: dict[str, list[Statement]] = {}
         self._titles = titles
         headings = {line[3:].strip() for line in self._lines if line.startswith("## ")}
         known = {section.english: False for section in _SECTIONS} | {
@@ -460,7 +482,8 @@ class _Document:
             return
         was = _bare(self._lines[former])
         line = _item(statement.text, found.day, first=False, before=was[:1].lower() + was[1:])
-        if any(_key(_bare(self._lines[index])) == _key(statement.text) for index in self._items(section)):
+        key = _key(statement.text)
+        if any(self._reading(self._lines[index]).key == key for index in self._items(section)):
             del self._lines[former]
         else:
             self._lines[former] = line
@@ -469,16 +492,19 @@ class _Document:
         """Takes out remembered lines that the statement has made untrue."""
         for index in reversed(self._items(_REMEMBERED)):
             text = _FIRST_STAMP.sub("", self._lines[index][2:])
-            if any(_contradicts(statement, earlier) for earlier in salience.statements(text)):
+            if text not in self._stated:
+                self._stated[text] = salience.statements(text)
+            if any(_contradicts(statement, earlier) for earlier in self._stated[text]):
                 del self._lines[index]
 
     def add(self, section: _Section, text: str, day: date, *, first: bool, before: str = "") -> None:
         """Appends an item unless the section says it already; what says more replaces what says less."""
+        key, pairs = _key(text), echo.word_pairs(text)
         for index in self._items(section):
-            there = _bare(self._lines[index])
-            if _key(text) in _key(there) or echo.overlap(text, there) >= echo.ECHO_OVERLAP:
+            there = self._reading(self._lines[index])
+            if key in there.key or echo.shared(pairs, there.pairs) >= echo.ECHO_OVERLAP:
                 return
-            if _key(there) in _key(text) and not _SLOT_LINE.match(self._lines[index]):
+            if there.key in key and not _SLOT_LINE.match(self._lines[index]):
                 self._lines[index] = _item(text, day, first=first, before=before)
                 return
         self._insert(section, _item(text, day, first=first, before=before))
@@ -519,10 +545,15 @@ class _Document:
     def _reversed_by(self, statement: Statement) -> int | None:
         """The item that says the opposite of the same thing."""
         for index in [*self._items(_PREFERENCES), *self._items(_ABOUT)]:
-            there = _bare(self._lines[index])
-            if _is_reversal(statement.text, there):
+            if _is_reversal(statement.text, self._reading(self._lines[index]).bare):
                 return index
         return None
+
+    def _reading(self, line: str) -> _Read:
+        if line not in self._read:
+            bare = _bare(line)
+            self._read[line] = _Read(bare, _key(bare), echo.word_pairs(bare))
+        return self._read[line]
 
     def _items(self, section: _Section) -> list[int]:
         """Where the items of the section stand."""

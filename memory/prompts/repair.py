@@ -13,6 +13,7 @@ MAX_ANSWER = 256 * 1024
 """Characters; an answer far beyond what was asked for is not worth reading."""
 
 MAX_CANDIDATES = 32
+MAX_DEPTH = 100
 MAX_NESTED_STRINGS = 3
 
 JsonObject = dict[str, object]
@@ -36,7 +37,7 @@ def load_object(raw: str, *, key: str) -> JsonObject:
     """
     if len(raw) > MAX_ANSWER:
         raise UnusableAnswer("too_long", f"{len(raw)} characters")
-    text = _THINKING.sub("", raw).strip().lstrip("\ufeff").strip()
+    text = _without_thinking(raw).strip().lstrip("\ufeff").strip()
     if not text:
         raise UnusableAnswer("empty")
     objects = list(_objects(text))
@@ -45,7 +46,16 @@ def load_object(raw: str, *, key: str) -> JsonObject:
         raise UnusableAnswer(*_why_nothing(text, objects, key))
     if any(found != wanted[0] for found in wanted[1:]):
         raise UnusableAnswer("ambiguous", f"{len(wanted)} different answers")
-    return {name: _clean(value) for name, value in wanted[0].items()}
+    try:
+        return {name: _clean(value) for name, value in wanted[0].items()}
+    except RecursionError as error:
+        raise UnusableAnswer("no_json", "nested too deep") from error
+
+
+def _without_thinking(raw: str) -> str:
+    """A thought that is never closed stays, and is not looked for: that would be a search for every opening."""
+    end = max((mark.end() for mark in _THOUGHT.finditer(raw)), default=0)
+    return _THINKING.sub("", raw[:end]) + raw[end:]
 
 
 def ask_again(reason: str) -> str:
@@ -91,11 +101,25 @@ def _objects(text: str) -> Iterator[JsonObject]:
 
 
 def _closing(text: str, start: int) -> int | None:
-    """Where the object that begins at `start` ends, strings respected; None when it never does."""
+    """Where the object that begins at `start` ends, strings respected; None when it never does.
+
+    A quotation mark whose partner is missing is none: what follows it counts, and all others there lack theirs
+    too. What is nested deeper than `MAX_DEPTH` is no answer.
+    """
     depth = 0
-    for mark in _MARKS.finditer(text, start):
-        depth += {"{": 1, "}": -1}.get(mark[0], 0)
+    marks = _MARKS.finditer(text, start)
+    for mark in marks:
+        if mark["open"] is not None:
+            marks = _BRACES.finditer(text, mark.start())
+            break
+        depth += _STEP.get(mark[0], 0)
         if depth == 0 and mark[0] == "}":
+            return mark.end()
+        if depth > MAX_DEPTH:
+            return None
+    for mark in marks:
+        depth += _STEP[mark[0]]
+        if depth == 0:
             return mark.end()
     return None
 
@@ -155,6 +179,9 @@ _REFUSAL = re.compile(
     r"抱歉|对不起|我(?:不能|无法)",
     re.IGNORECASE,
 )
-_MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
-_STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(\s*[}\]])', re.DOTALL)
+_THOUGHT = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_MARKS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|(?P<open>\\?\Z))|[{}]', re.DOTALL)
+_BRACES = re.compile(r"[{}]")
+_STEP = {"{": 1, "}": -1}
+_STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|,(\s*[}\]])', re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4})|\\")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from math import log
@@ -13,6 +12,7 @@ from pydantic import BaseModel
 
 from memory.logic import gate, salience
 from memory.logic.echo import ECHO_OVERLAP, overlap
+from workspaces.logic.marks import nfkc
 from workspaces.logic.tokens import cjk_share
 from workspaces.types import Prompt
 
@@ -78,7 +78,7 @@ class Reply(Prompt[ReplyGiven, ReplyAnswer]):
         if found:
             lines = "\n".join(f"- {_quoted(line)}" for line in found)
             return ReplyAnswer(text=f"{words.found}\n{lines}\n\n{words.no_model}")
-        if _tells(given.message):
+        if _tells(given.message[: gate.MAX_LOOKED_AT]):
             return ReplyAnswer(text=f"{words.heard}\n\n{words.no_model}")
         answer = words.nothing if salience.score(given.message) > 0 else words.greeting
         return ReplyAnswer(text=f"{answer}\n\n{words.no_model}")
@@ -100,14 +100,15 @@ def relevant(message: str, recalled: tuple[str, ...]) -> list[str]:
     shares = [sum(weight[term] for term in wanted & terms) / total for terms in held]
     ranked = sorted(range(len(lines)), key=lambda index: (-shares[index], index))
     found: list[str] = []
+    compared: list[str] = []
     for index in ranked:
         if shares[index] < MIN_SHARE or len(found) == MAX_QUOTED:
             break
         # A profile, a memory and a note often hold the same statement: once is enough.
-        if not any(
-            max(overlap(lines[index], one), overlap(one, lines[index])) >= ECHO_OVERLAP for one in found
-        ):
+        shown = lines[index][:MAX_QUOTED_CHARS]
+        if not any(max(overlap(shown, one), overlap(one, shown)) >= ECHO_OVERLAP for one in compared):
             found.append(lines[index])
+            compared.append(shown)
     return found
 
 
@@ -124,7 +125,7 @@ def _is_content(line: str) -> bool:
 
 def _terms(text: str) -> frozenset[str]:
     """Stems of telling Latin words, pairs of neighbouring CJK characters, and the concepts they stand for."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = nfkc(text).casefold()
     latin = (word for word in re.findall(r"[^\W_\u2e80-\u9fff\uac00-\ud7af]+", folded) if word not in _ASKING)
     pairs: set[str] = set()
     for run in re.findall(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+", _CHINESE_ASKING.sub(" ", folded)):

@@ -1,77 +1,144 @@
-"""The builtin provider: a person's own files, by keyword."""
+"""The product's own providers: what people's files say, and what was said in other conversations.
+
+Both are legs of the turn's one search (`recall.services.search`): they read the text of what it found, under the
+tenant's policies, and leave out what has changed since it was indexed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from django.db.models import Case, IntegerField, Value, When
+from django.db.models import Q
 
-from memory.logic.passages import Passage, Picked, Source, passages_of, pick
+from memory.models import Message
 from memory.providers.base import Asked
 from memory.types import RecallItem
-from workspaces.logic.keyword import score_passages
+from recall.services.index import content_hash
+from recall.types import Found, RecordKind
 from workspaces.logic.names import MEMORY, PROFILE
-from workspaces.models import File
+from workspaces.logic.passages import Passage, Source, passages_of
+from workspaces.models import GLOBAL_BUCKET_ID, File
 from workspaces.tenancy import tenant
 from workspaces.types import BucketRef, Reach, Scope
 
-MOST_FILES: Final = 50
-"""Files looked at in a turn (contract §3): profile and memory, then the latest notes."""
-MOST_CHARS: Final = 400_000
-"""Characters looked at in a turn, so that its cost does not grow with the store."""
-MOST_PASSAGES: Final = 16
 ALWAYS_CHARS: Final = 1500
-"""How much of the profile and the memory goes along whatever is asked."""
+"""How much of the profile and the memory goes along whatever is asked: a question seldom names what it needs."""
 
 
 class BuiltinProvider:
-    """Recalls passages of the owner's PERSONAL files: profile, memory, daily notes, what was cut from them."""
+    """Recalls passages of files; of the owner's profile and memory also what the question does not name."""
 
     name = "builtin"
 
     def prefetch(self, asked: Asked) -> list[RecallItem]:
-        """The best passages for the message; one query."""
-        if asked.own is None:
-            return []
-        passages = [passage for source in _sources(asked.own) for passage in passages_of(source)]
-        if not passages:
-            return []
-        scores = score_passages([passage.searched for passage in passages], asked.query)
-        return [_item(one) for one in pick(passages, scores, most=MOST_PASSAGES, always_chars=ALWAYS_CHARS)]
+        """The passages that were found, best first, then what always goes along."""
+        found = [one for one in asked.found if one.kind is RecordKind.FILE]
+        with tenant(Reach(asked.reach.workspace_id, asked.reach.buckets)):
+            items = file_items(asked.reach, found, own=asked.own, is_prompted=False)
+            always = _always(asked.own) if asked.own else []
+        known = {item.id for item in items}
+        left = ALWAYS_CHARS
+        for passage in always:
+            item = _file_item(passage, score=0.0, why={"always": 1.0})
+            if item.id not in known and len(item.text) <= left:
+                left -= len(item.text)
+                items.append(item)
+        return items
 
 
-def _sources(own: BucketRef) -> list[Source]:
-    first = Case(
-        When(name__in=[PROFILE, MEMORY], then=Value(0)), default=Value(1), output_field=IntegerField()
-    )
-    with tenant(Reach(own.workspace_id, (own.id,))):
-        rows = (
-            File.objects.of(own)
-            .filter(deleted_at=None, head__gt=0)
-            .order_by(first, "-updated_at")
-            .values_list("pk", "name", "content")[:MOST_FILES]
+class SessionProvider:
+    """Recalls what was said in the owner's other conversations."""
+
+    name = "session"
+
+    def prefetch(self, asked: Asked) -> list[RecallItem]:
+        """The messages that were found, best first."""
+        found = [one for one in asked.found if one.kind is RecordKind.MESSAGE]
+        with tenant(Reach(asked.reach.workspace_id, asked.reach.buckets)):
+            return message_items(asked.reach, found, without=asked.conversation)
+
+
+def file_items(
+    reach: Reach, found: Sequence[Found], *, own: BucketRef | None, is_prompted: bool = True
+) -> list[RecallItem]:
+    """What was found in files, as it stands there now. Inside `tenant(…)`; one query.
+
+    Without `is_prompted`, shared files that are part of every prompt are left out: they stand there already.
+    """
+    rows = File.objects.within(reach).filter(pk__in={one.source_id for one in found})
+    if not is_prompted:
+        rows = rows.exclude(~Q(bucket_id=own.id if own else 0), enabled=True)
+    files = {file.pk: file for file in rows}
+    passages: dict[int, dict[str, Passage]] = {}
+    for file in files.values():
+        source = Source(file.pk, file.name, _scope(file.bucket_id, own), file.content)
+        passages[file.pk] = {content_hash(one.searched): one for one in passages_of(source)}
+    items = []
+    for one in found:
+        passage = passages.get(one.source_id, {}).get(one.content_hash)
+        if passage is not None:
+            items.append(_file_item(passage, score=one.score, why=one.why))
+    return items
+
+
+def message_items(reach: Reach, found: Sequence[Found], *, without: int | None = None) -> list[RecallItem]:
+    """What was found among messages. Inside `tenant(…)`; one query."""
+    rows = {
+        row.pk: row
+        for row in Message.objects.within(reach)
+        .filter(pk__in={one.source_id for one in found})
+        .select_related("conversation")
+    }
+    items = []
+    for one in found:
+        row = rows.get(one.source_id)
+        if row is None or row.conversation_id == without:
+            continue
+        items.append(
+            RecallItem(
+                id=f"message:{row.pk}",
+                kind="message",
+                text=row.content,
+                score=round(one.score, 4),
+                scope=Scope.PERSONAL.value,
+                at=row.at.isoformat(),
+                speaker=row.speaker
+                or ("owner" if row.is_owner else "agent" if row.role == "assistant" else None),
+                source={
+                    "conversationId": row.conversation.external_id,
+                    "messageId": row.pk,
+                    "externalId": row.external_id,
+                },
+                why={name: round(value, 4) for name, value in one.why.items()},
+            )
         )
-        found = [Source(pk, name, Scope.PERSONAL.value, content) for pk, name, content in rows]
-    kept: list[Source] = []
-    left = MOST_CHARS
-    for source in found:
-        left -= len(source.content)
-        if left < 0 and kept:
-            break
-        kept.append(source)
-    return kept
+    return items
 
 
-def _item(one: Picked) -> RecallItem:
-    passage: Passage = one.passage
-    source = passage.source
+def _always(own: BucketRef) -> list[Passage]:
+    files = File.objects.of(own).filter(name__in=[PROFILE, MEMORY], deleted_at=None).order_by("-name")
+    return [
+        passage
+        for file in files
+        for passage in passages_of(Source(file.pk, file.name, Scope.PERSONAL.value, file.content))
+    ]
+
+
+def _file_item(passage: Passage, *, score: float, why: dict[str, float]) -> RecallItem:
     return RecallItem(
-        id=f"file:{source.file_id}:{passage.line}",
+        id=f"file:{passage.source.file_id}:{passage.line}",
         kind="file",
         text=passage.text.removeprefix("- "),
-        score=round(one.score, 4),
-        scope=source.scope,
+        score=round(score, 4),
+        scope=passage.source.scope,
         at=passage.day.isoformat() if passage.day else None,
-        source={"file": source.name, "heading": passage.heading, "line": passage.line},
-        why={"lexical": round(one.score, 4)} if one.score else {"always": 1.0},
+        source={"file": passage.source.name, "heading": passage.heading, "line": passage.line},
+        why={name: round(value, 4) for name, value in why.items()},
     )
+
+
+def _scope(bucket_id: int, own: BucketRef | None) -> str:
+    if own is not None and bucket_id == own.id:
+        return Scope.PERSONAL.value
+    return Scope.GLOBAL.value if bucket_id == GLOBAL_BUCKET_ID else Scope.TEAM.value

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from memory.providers.base import Provider
-from memory.providers.builtin import BuiltinProvider
+from memory.providers.builtin import BuiltinProvider, SessionProvider
 
-_PROVIDERS: list[Provider] = [BuiltinProvider()]
+_PROVIDERS: list[Provider] = [BuiltinProvider(), SessionProvider()]
 
 
 def register(provider: Provider) -> None:

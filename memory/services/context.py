@@ -91,7 +91,9 @@ def build_context(
         settings = effective(opened.agent.workspace_id, opened.agent.id)
         system = system_text(opened.agent)
         earlier = _earlier(conversation, before=before, now=now)
-    recalled = recall_for_turn(opened, query=query, settings=settings, max_tokens=max_recalled_tokens)
+    recalled = recall_for_turn(
+        opened, query=query, settings=settings, conversation=conversation, max_tokens=max_recalled_tokens
+    )
     always_on = ""  # Entries fill it; until there are any, their room stays empty.
     fixed = estimate(system) + estimate(always_on) + estimate_message(recalled.block + query)
     budget = settings.count(_WINDOW + "default-max-input-tokens")

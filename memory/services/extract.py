@@ -10,88 +10,36 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
-from zoneinfo import ZoneInfo
 
-from django.db.models import Count, F
 from django.utils import timezone
 
 from integrations.clients.errors import ProviderError
-from memory.logic.gate import GateInput, Reason, Verdict, decide, is_explicit_remember
-from memory.logic.transcript import Transcript, build
-from memory.models import Conversation, ExtractionState, Message
+from memory.logic.gate import Reason
+from memory.models import Conversation, ExtractionState
 from memory.prompts.extract import Extract, ExtractAnswer, ExtractGiven
-from memory.queries import recalled_texts, waiting_messages
-from memory.services.transcripts import lines_of
+from memory.services import backlog
+from memory.services.backlog import Job, Judged, Window, judge, load_job, read_window
 from memory.services.turns import EXTRACT
 from workspaces import outbox
 from workspaces.access import open_for_job
-from workspaces.llm import RULES, Answered, ask, model_in_force
+from workspaces.llm import RULES, Answered, ask
 from workspaces.logic.names import MEMORY, PROFILE, daily_note, is_daily_note
-from workspaces.models import Agent, Bucket, Change, File, Run
+from workspaces.models import Change, Run
 from workspaces.outbox import Delivery, LeaseLostError, ParkError
-from workspaces.queries import owner_name, zone_of
 from workspaces.services.files import Author, Written, append_to_file, rewrite_file
-from workspaces.settings import Effective, effective
 from workspaces.tenancy import tenant
-from workspaces.types import AuthorKind, BucketRef, Reach, RunStatus, Scope
+from workspaces.types import AuthorKind, BucketRef, RunStatus
 
 KIND: Final = "extract"
 ACTOR: Final = "job:extract"
 _M: Final = "mate.memory."
-MOST_CONVERSATIONS: Final = 200
-"""Conversations that one run looks at, the latest; what is left over comes with the next turn."""
-MOST_LOOKED_AT: Final = 1000
-"""The latest waiting messages of all of them that are looked at for an explicit request."""
 SITTING_S: Final = 240.0
 """Seconds of one sitting over a long backlog; well within the worker's limit."""
 SHOWN_CHARS: Final = 16_000
 """Characters of each file that a model is shown; a ceiling above that is shown whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """Whose memory is extracted. `own` holds the conversations, `target` the files that are written."""
-
-    own: BucketRef
-    target: BucketRef
-    reach: Reach
-    settings: Effective
-    zone: ZoneInfo
-    called: str
-    model: str
-    cooldown_until: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """A conversation with a backlog, and what the gates say of it."""
-
-    conversation: Conversation
-    verdict: Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A file as the model saw it."""
-
-    text: str
-    revision: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """One stretch of the backlog, with the files as they stood when it was read."""
-
-    conversation: Conversation
-    messages: tuple[Message, ...]
-    transcript: Transcript
-    day: date
-    profile: _Seen
-    memory: _Seen
-    note: _Seen
 
 
 @dataclass(slots=True)
@@ -122,13 +70,13 @@ class _Tally:
 def handle_extraction(delivery: Delivery) -> None:
     """The handler of `memory.extract`: gates each conversation that has a backlog, works through those that may
     go, then starts the cooldown. A manual message is about one conversation only."""
-    job = _load(delivery)
+    job = load_job(delivery)
     if job is None:
         own, reach = open_for_job(delivery.bucket_id)
         with delivery.finishing(reach):
             _close_queued(own, delivery, reason="agent_gone")
         return
-    judged = _judge(job, delivery, now=timezone.now())
+    judged = judge(job, delivery, now=timezone.now())
     going = [one for one in judged if one.verdict.go]
     held_until = [one.verdict.until for one in judged if one.verdict.until is not None]
     run = _left_behind(job, delivery)
@@ -144,7 +92,13 @@ def handle_extraction(delivery: Delivery) -> None:
                 pass
             return
         # More than was looked at, or some that a cooldown holds: they come again by themselves.
-        _finish(job, delivery, run, tally, comes_again=bool(held_until) or len(judged) == MOST_CONVERSATIONS)
+        _finish(
+            job,
+            delivery,
+            run,
+            tally,
+            comes_again=bool(held_until) or len(judged) == backlog.MOST_CONVERSATIONS,
+        )
     except LeaseLostError:
         raise
     except Exception as error:  # the run tells it; the outbox's door retries, then parks
@@ -152,11 +106,11 @@ def handle_extraction(delivery: Delivery) -> None:
         raise
 
 
-def _work_through(job: _Job, delivery: Delivery, run: Run, going: Sequence[_Judged], tally: _Tally) -> bool:
+def _work_through(job: Job, delivery: Delivery, run: Run, going: Sequence[Judged], tally: _Tally) -> bool:
     """Works the backlog, window by window; False when its time is up before the end."""
     began = time.monotonic()
     for one in going:
-        while (window := _read_window(job, one.conversation)) is not None:
+        while (window := read_window(job, one.conversation)) is not None:
             if time.monotonic() - began > SITTING_S:
                 return False
             answered = _think(job, window)
@@ -181,154 +135,10 @@ def queue_manual(own: BucketRef, conversation: Conversation, *, actor: str) -> R
     return run
 
 
-# --- load -------------------------------------------------------------------------------------------------
-
-
-def _load(delivery: Delivery) -> _Job | None:
-    own, reach = open_for_job(delivery.bucket_id)
-    with tenant(reach):
-        agent = Agent.objects.of_workspace(own.workspace_id).filter(pk=own.agent_id).first()
-        if agent is None:
-            return None
-        settings = effective(own.workspace_id, agent.pk)
-        target = own if settings.flag(_M + "lifecycle-mediator-enabled") else _team_of(own)
-        state = ExtractionState.objects.of(own).first()
-        return _Job(
-            own=own,
-            target=target,
-            reach=Reach(own.workspace_id, reach.buckets, tuple({own.id, target.id})),
-            settings=settings,
-            zone=zone_of(own.workspace_id, own.owner_key),
-            called=owner_name(own.workspace_id, own.owner_key),
-            model=model_in_force(agent.model),
-            cooldown_until=state.cooldown_until if state else None,
-        )
-
-
-def _team_of(own: BucketRef) -> BucketRef:
-    pk = (
-        Bucket.objects.of_workspace(own.workspace_id)
-        .values_list("pk", flat=True)
-        .get(agent_id=own.agent_id, owner=None)
-    )
-    return BucketRef(id=pk, workspace_id=own.workspace_id, scope=Scope.TEAM, agent_id=own.agent_id)
-
-
-def _judge(job: _Job, delivery: Delivery, *, now: datetime) -> list[_Judged]:
-    """Every conversation with a backlog and its verdict, in the order in which things were said. Four queries."""
-    manual = delivery.payload.get("conversation")
-    with tenant(job.reach):
-        rows = Conversation.objects.of(job.own)
-        rows = rows.filter(pk=manual) if manual else rows.filter(last_message__gt=F("extracted_upto"))
-        newest = list(rows.annotate(count=Count("messages")).order_by("-last_message")[:MOST_CONVERSATIONS])
-        said = _waiting_words(job, newest)
-        failed = set(
-            Message.objects.of(job.own)
-            .filter(pk__in=[one.last_message for one in newest], failed=True)
-            .values_list("conversation_id", flat=True)
-        )
-    return [
-        _Judged(
-            one,
-            _verdict(
-                job, one, said.get(one.pk, []), is_manual=bool(manual), has_failed=one.pk in failed, now=now
-            ),
-        )
-        for one in sorted(newest, key=lambda one: (one.last_at, one.pk))
-    ]
-
-
-def _waiting_words(job: _Job, conversations: Sequence[Conversation]) -> dict[int, list[Message]]:
-    """What people said in each that waits, the latest first."""
-    rows = (
-        Message.objects.of(job.own)
-        .filter(
-            conversation__in=[one.pk for one in conversations],
-            role="user",
-            pk__gt=F("conversation__extracted_upto"),
-        )
-        .order_by("-pk")[:MOST_LOOKED_AT]
-    )
-    found: dict[int, list[Message]] = {}
-    for row in rows:
-        found.setdefault(row.conversation_id, []).append(row)
-    return found
-
-
-def _verdict(
-    job: _Job,
-    conversation: Conversation,
-    said: Sequence[Message],
-    *,
-    is_manual: bool,
-    has_failed: bool,
-    now: datetime,
-) -> Verdict:
-    settings = job.settings
-    return decide(
-        GateInput(
-            auto_enabled=settings.flag(_M + "auto-summarize-enabled"),
-            source=conversation.source,
-            skip_cron=settings.flag(_M + "skip-cron-conversations"),
-            message_count=conversation.count,  # type: ignore[attr-defined]  # annotated above
-            min_messages=settings.count(_M + "min-messages-for-summarize"),
-            last_user_length=len(said[0].content) if said else 0,
-            min_length=settings.count(_M + "min-user-message-length"),
-            explicit=any(one.is_owner and is_explicit_remember(one.content) for one in said),
-            manual=is_manual,
-            cooldown_until=job.cooldown_until,
-            now=now,
-            last_answer_failed=has_failed,
-        )
-    )
-
-
-def _read_window(job: _Job, conversation: Conversation) -> _Window | None:
-    """The next messages of one day, and the files as they stand; None when the backlog is worked through."""
-    with tenant(job.reach):
-        conversation = Conversation.objects.of(job.own).filter(pk=conversation.pk).first()
-        most = job.settings.count(_M + "max-transcript-messages")
-        waiting = waiting_messages(conversation, limit=most) if conversation else []
-        if not waiting:
-            return None
-        day = waiting[0].at.astimezone(job.zone).date()
-        messages = _same_day(waiting, day, job.zone)
-        injected = recalled_texts(conversation, question_ids=[message.pk for message in messages])
-        return _Window(
-            conversation=conversation,
-            messages=messages,
-            transcript=build(
-                list(lines_of([m for m in messages if not m.failed], zone=job.zone, called=job.called)),
-                zone=job.zone,
-                max_messages=most,
-                injected=injected,
-            ),
-            day=day,
-            profile=_seen(job.target, PROFILE),
-            memory=_seen(job.target, MEMORY),
-            note=_seen(job.target, daily_note(day)),
-        )
-
-
-def _same_day(waiting: Sequence[Message], day: date, zone: ZoneInfo) -> tuple[Message, ...]:
-    """The messages up to the first of another day: a note is about one day."""
-    taken: list[Message] = []
-    for message in waiting:
-        if message.at.astimezone(zone).date() != day:
-            break
-        taken.append(message)
-    return tuple(taken)
-
-
-def _seen(bucket: BucketRef, name: str) -> _Seen:
-    row = File.objects.of(bucket).filter(name=name).values_list("content", "head").first()
-    return _Seen("", 0) if row is None else _Seen(*row)
-
-
 # --- think ------------------------------------------------------------------------------------------------
 
 
-def _think(job: _Job, window: _Window) -> Answered[ExtractAnswer] | None:
+def _think(job: Job, window: Window) -> Answered[ExtractAnswer] | None:
     """The answer, by the model or by rules; None when the window holds no words of anybody."""
     if not window.transcript.lines:
         return None
@@ -367,10 +177,10 @@ def _shown(text: str, cap: int) -> str:
 
 
 def _apply(  # noqa: PLR0917 - the window's parts, each once
-    job: _Job,
+    job: Job,
     delivery: Delivery,
     run: Run,
-    window: _Window,
+    window: Window,
     answered: Answered[ExtractAnswer] | None,
     tally: _Tally,
 ) -> None:
@@ -400,7 +210,7 @@ def _apply(  # noqa: PLR0917 - the window's parts, each once
         _store_tally(run, tally)
 
 
-def _write(job: _Job, run: Run, window: _Window, answer: ExtractAnswer) -> list[Written]:
+def _write(job: Job, run: Run, window: Window, answer: ExtractAnswer) -> list[Written]:
     if not answer.should_update:
         return []
     author = Author(AuthorKind.MACHINE, ACTOR, reason=answer.reason[:300], run_id=run.pk)
@@ -426,7 +236,7 @@ def _write(job: _Job, run: Run, window: _Window, answer: ExtractAnswer) -> list[
     return changed
 
 
-def _note_change(run: Run, written: Written, window: _Window) -> None:
+def _note_change(run: Run, written: Written, window: Window) -> None:
     Change.objects.create(
         workspace_id=run.workspace_id,
         bucket_id=run.bucket_id,
@@ -451,7 +261,7 @@ def _note_change(run: Run, written: Written, window: _Window) -> None:
 # --- the run's life ---------------------------------------------------------------------------------------
 
 
-def _left_behind(job: _Job, delivery: Delivery) -> Run | None:
+def _left_behind(job: Job, delivery: Delivery) -> Run | None:
     """The run that a crash left behind, or that a person queued."""
     with tenant(job.reach):
         found: Run | None = (
@@ -463,7 +273,7 @@ def _left_behind(job: _Job, delivery: Delivery) -> Run | None:
     return None if found is not None and found.status == RunStatus.QUEUED.value else found
 
 
-def _begin(job: _Job, delivery: Delivery, run: Run | None, going: Sequence[_Judged]) -> Run:
+def _begin(job: Job, delivery: Delivery, run: Run | None, going: Sequence[Judged]) -> Run:
     """The run of this message: the one that goes on, the one a person queued, or a new one."""
     now = timezone.now()
     with delivery.step(job.reach):
@@ -504,7 +314,7 @@ def _store_tally(run: Run, tally: _Tally) -> None:
     run.save()
 
 
-def _finish(job: _Job, delivery: Delivery, run: Run, tally: _Tally, *, comes_again: bool) -> None:
+def _finish(job: Job, delivery: Delivery, run: Run, tally: _Tally, *, comes_again: bool) -> None:
     """Closes the run and starts the cooldown. With `comes_again` the message falls due when that ends."""
     now = timezone.now()
     cooled = now + timedelta(minutes=job.settings.count(_M + "cooldown-minutes"))
@@ -526,7 +336,7 @@ def _finish(job: _Job, delivery: Delivery, run: Run, tally: _Tally, *, comes_aga
             )
 
 
-def _hold_back(job: _Job, delivery: Delivery, judged: Sequence[_Judged], *, until: datetime | None) -> None:
+def _hold_back(job: Job, delivery: Delivery, judged: Sequence[Judged], *, until: datetime | None) -> None:
     """What a gate holds back stays before the watermark; after a cooldown it comes again by itself."""
     if until is not None:
         with delivery.deferring(job.reach, until=until):
@@ -541,7 +351,7 @@ def _hold_back(job: _Job, delivery: Delivery, judged: Sequence[_Judged], *, unti
                 _tell_skipped(job, one)
 
 
-def _tell_skipped(job: _Job, one: _Judged) -> None:
+def _tell_skipped(job: Job, one: Judged) -> None:
     """Says once for each stretch of messages that it was skipped, and why."""
     rows = Conversation.objects.of(job.own).filter(pk=one.conversation.pk)
     if not rows.filter(skip_told_upto__lt=one.conversation.last_message).update(
@@ -575,7 +385,7 @@ def _close_queued(own: BucketRef, delivery: Delivery, *, reason: str) -> int:
     return int(rows.update(status=RunStatus.SKIPPED.value, reason=reason, finished_at=timezone.now()))
 
 
-def _fail(job: _Job, delivery: Delivery, run: Run, error: Exception) -> None:
+def _fail(job: Job, delivery: Delivery, run: Run, error: Exception) -> None:
     """Says so in the run while the message is retried; the last retry leaves it failed and parked."""
     with delivery.step(job.reach):
         is_over = delivery.is_last_try or isinstance(error, ParkError)

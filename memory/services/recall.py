@@ -1,16 +1,32 @@
-"""What is recalled for a turn: the providers' answers, and the one block made of them."""
+"""What is recalled for a turn: one search, the providers' answers, and the block made of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from django.utils import timezone
 
 from memory.logic import echo
-from memory.logic.passages import block_of
+from memory.logic.blocks import block_of
+from memory.logic.echo import ECHO_OVERLAP, overlap
+from memory.models import Conversation
 from memory.providers.base import Asked
+from memory.providers.builtin import file_items, message_items
 from memory.providers.chain import ask_providers
+from memory.services.embedding import embed_question
 from memory.types import ProviderAnswer, RecallItem
+from recall.services.search import Wanted, search
+from recall.types import Found, RecordKind
 from workspaces.access import Opened
+from workspaces.queries import owner_name
 from workspaces.settings import Effective
+from workspaces.tenancy import tenant
+
+MOST_FOUND: Final = 24
+"""Records that a turn's search puts before the providers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +39,25 @@ class Recalled:
 
 
 def recall_for_turn(
-    opened: Opened, *, query: str, settings: Effective, max_tokens: int | None = None
+    opened: Opened,
+    *,
+    query: str,
+    settings: Effective,
+    conversation: Conversation | None = None,
+    max_tokens: int | None = None,
 ) -> Recalled:
     """Asks every provider and fences what they know as background, not instruction."""
-    answers = ask_providers(Asked(own=opened.own, reach=opened.reach, query=query, settings=settings))
+    found, reason = find(opened, query=query, limit=MOST_FOUND)
+    asked = Asked(
+        own=opened.own,
+        reach=opened.reach,
+        query=query,
+        settings=settings,
+        found=tuple(found),
+        conversation=conversation.pk if conversation else None,
+    )
     most = settings.count("mate.memory.provider-block-max-chars")
+    answers = _told_once(ask_providers(asked))
     blocks: list[str] = []
     told: list[ProviderAnswer] = []
     items: list[RecallItem] = []
@@ -36,8 +66,12 @@ def recall_for_turn(
         text, held = block_of(pairs, max_chars=most, max_tokens=max_tokens)
         kept = tuple(answer.items[index] for index in held)
         cut = len(answer.items) - len(kept)
-        reason = answer.reason or (f"{cut} items cut" if cut else "")
-        told.append(replace(answer, items=kept, cut=cut, reason=reason))
+        said = (
+            answer.reason
+            or (f"{cut} items cut" if cut else "")
+            or (reason if answer.status == "answered" else "")
+        )
+        told.append(replace(answer, items=kept, cut=cut, reason=said))
         items.extend(kept)
         if text:
             blocks.append(text)
@@ -45,10 +79,74 @@ def recall_for_turn(
     return Recalled(block, tuple(items), tuple(told))
 
 
+def find(
+    opened: Opened,
+    *,
+    query: str,
+    limit: int,
+    kinds: Sequence[RecordKind] = (),
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> tuple[list[Found], str]:
+    """The best records within reach, and why there were no vectors, if so. One embedding, three statements."""
+    embedded, reason = embed_question(query)
+    with tenant(opened.reach):
+        wanted = Wanted(
+            query=query,
+            asked_at=timezone.now(),
+            limit=limit,
+            kinds=kinds,
+            since=since,
+            until=until,
+            asker=owner_name(opened.agent.workspace_id, opened.owner_key) or None,
+            agent=opened.agent.name,
+        )
+        return search(opened.reach.buckets, wanted, embedded=embedded), reason
+
+
+def search_memory(
+    opened: Opened,
+    *,
+    query: str,
+    limit: int,
+    kinds: Sequence[RecordKind] = (),
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> tuple[list[RecallItem], str]:
+    """The best of everything within reach, with its text; what one source says twice is shown once."""
+    found, reason = find(opened, query=query, limit=2 * limit + 10, kinds=kinds, since=since, until=until)
+    with tenant(opened.reach):
+        files = [one for one in found if one.kind is RecordKind.FILE]
+        messages = [one for one in found if one.kind is RecordKind.MESSAGE]
+        items = file_items(opened.reach, files, own=opened.own) + message_items(opened.reach, messages)
+    items.sort(key=lambda item: -item.score)
+    return _without_copies(items)[:limit], reason
+
+
+def _told_once(answers: Sequence[ProviderAnswer]) -> list[ProviderAnswer]:
+    """The providers' answers, without lines of files that only repeat a message that was found too."""
+    kept = {item.id for item in _without_copies([item for answer in answers for item in answer.items])}
+    return [
+        replace(answer, items=tuple(item for item in answer.items if item.id in kept)) for answer in answers
+    ]
+
+
+def _without_copies(items: Sequence[RecallItem]) -> list[RecallItem]:
+    """A note that repeats a message says nothing more than the message, which is the source."""
+    said = [item.text for item in items if item.kind == "message"]
+    return [
+        item
+        for item in items
+        if item.kind != "file"
+        or item.source.get("file") in {"PROFILE.md", "MEMORY.md"}
+        or not any(overlap(item.text.partition(": ")[2] or item.text, text) >= ECHO_OVERLAP for text in said)
+    ]
+
+
 def _where(item: RecallItem) -> str:
-    """Where an item comes from, as the agent reads it: the day it was said, else the file and heading."""
+    """Where an item comes from, as the agent reads it: the day and who said it, else the file and heading."""
     if item.at:
-        return item.at
+        return f"{item.at[:10]}, {item.speaker}" if item.speaker else item.at[:10]
     name = str(item.source.get("file", item.kind))
     heading = item.source.get("heading")
     return f"{name}, {heading}" if heading else name

@@ -19,6 +19,7 @@ from memory.errors import check_message_size
 from memory.logic import echo
 from memory.models import Conversation, Message, Turn
 from memory.queries import conversation_named, messages_of
+from memory.services.indexing import forget_messages, index_messages
 from memory.types import Incoming, ProviderAnswer, RecallItem
 from workspaces import outbox
 from workspaces.access import Opened
@@ -73,6 +74,7 @@ def record_turns(
         rows = Message.objects.insert([_message(conversation, one, called=called, now=now) for one in fresh])
         known |= {key: row.pk for one, row in zip(fresh, rows, strict=True) if (key := one.key) is not None}
         if rows:
+            index_messages(own, conversation, rows, called=called, agent=opened.agent.name)
             _touch(conversation, rows)
     unnamed = iter(row.pk for one, row in zip(fresh, rows, strict=True) if one.key is None)
     ids = tuple(
@@ -164,6 +166,8 @@ def begin_turn(opened: Opened, *, conversation_id: str | None, text: str, source
             conversation, _Named(Incoming(role="user", content=text), None), called="", now=now
         )
         question.save(force_insert=True)
+        called = owner_name(own.workspace_id, opened.owner_key)
+        index_messages(own, conversation, [question], called=called, agent=opened.agent.name)
         _touch(conversation, [question])
         turn: Turn = Turn.objects.create(
             workspace_id=own.workspace_id,
@@ -207,6 +211,7 @@ def finish_turn(begun: Begun, outcome: Outcome) -> Message | None:
         turn.ms = round((now - turn.started_at).total_seconds() * 1000)
         turn.save()
         if answer is not None:
+            index_messages(begun.own, conversation, [answer], called="", agent=begun.opened.agent.name)
             _touch(conversation, [answer])
     return answer
 
@@ -222,7 +227,8 @@ def _answer(conversation: Conversation, outcome: Outcome, *, now: datetime) -> M
 
 
 def delete_conversation(own: BucketRef, conversation: Conversation) -> None:
-    """Removes a conversation with its messages and turns. Inside the caller's `tenant(…)`."""
+    """Removes a conversation with its messages and turns, and from the index. Inside the caller's `tenant(…)`."""
+    forget_messages(messages_of(conversation).values_list("pk", flat=True))
     Conversation.objects.of(own).filter(pk=conversation.pk).delete()
 
 
@@ -297,9 +303,13 @@ def _touch(conversation: Conversation, rows: Sequence[Message]) -> None:
     if not conversation.title:
         said = next((row.content for row in rows if row.role == "user" and row.content), "")
         conversation.title = " ".join(said.split())[:80]
+    conversation.length += len(rows)
     conversation.last_message = max([conversation.last_message, *(row.pk for row in rows)])
     Conversation.unscoped.filter(pk=conversation.pk).update(
-        last_at=conversation.last_at, title=conversation.title, last_message=conversation.last_message
+        last_at=conversation.last_at,
+        title=conversation.title,
+        last_message=conversation.last_message,
+        length=conversation.length,
     )
 
 

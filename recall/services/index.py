@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
 
@@ -63,7 +64,9 @@ def replace_source(bucket_id: int, kind: RecordKind, source_id: int, units: Sequ
     if moved:
         # Out of each other's way first: parts are unique.
         with connection.cursor() as cursor:
-            cursor.execute("UPDATE recall_record SET part = -part - 1 WHERE id = ANY(%s)", [[row.pk for row in moved]])
+            cursor.execute(
+                "UPDATE recall_record SET part = -part - 1 WHERE id = ANY(%s)", [[row.pk for row in moved]]
+            )
         Record.objects.bulk_update(moved, ["part", "position"])
     put_units(bucket_id, fresh)
 
@@ -104,7 +107,10 @@ def without_vector(bucket_id: int, *, embedder: str, limit: int) -> list[Waiting
         .order_by("pk")
         .values_list("pk", "kind", "source_id", "part", "content_hash", "speaker")[:limit]
     )
-    return [Waiting(pk, RecordKind(kind), *rest) for pk, kind, *rest in rows]
+    return [
+        Waiting(pk, RecordKind(kind), source_id, part, digest, speaker)
+        for pk, kind, source_id, part, digest, speaker in rows
+    ]
 
 
 def put_vectors(bucket_id: int, *, embedder: str, vectors: Sequence[tuple[int, Sequence[float]]]) -> None:
@@ -131,7 +137,7 @@ ON CONFLICT (kind, source_id, part) DO UPDATE SET
 """
 
 
-def _row(bucket_id: int, unit: Unit) -> tuple[object, ...]:
+def _row(bucket_id: int, unit: Unit) -> tuple[Any, ...]:
     words = lexemes_of(unit.text, when=unit.at.date() if unit.at else None, speaker=unit.speaker or None)
     return (
         bucket_id,

@@ -129,8 +129,10 @@ def _rows(
     if is_small:
         chosen = _WHOLE
     else:
-        statistics = Frequencies(total=1, known=_common_lexemes())
-        wanted_terms = [term for term in asked.terms.terms if term not in asked.left_out] or [*asked.terms.terms]
+        statistics = _statistics(buckets, asked.terms.terms)
+        wanted_terms = [term for term in asked.terms.terms if term not in asked.left_out] or [
+            *asked.terms.terms
+        ]
         rare = rare_terms(wanted_terms, statistics)
         given["choose"] = _choice(buckets, rare)
         chosen = _CHOSEN
@@ -185,8 +187,8 @@ def _quoted(lexeme: str) -> str:
     return f"'{escaped}'"
 
 
-def _common_lexemes() -> dict[str, int]:
-    """How common the commonest lexemes are, in millionths, from what Postgres knows for nothing."""
+def _statistics(buckets: Sequence[int], terms: Sequence[str]) -> Frequencies:
+    """How common lexemes are, in millionths, from what Postgres knows for nothing; counted where it does not yet."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT most_common_elems::text::text[], most_common_elem_freqs FROM pg_stats"
@@ -194,8 +196,21 @@ def _common_lexemes() -> dict[str, int]:
         )
         row = cursor.fetchone()
     if row is None or row[0] is None:
-        return {}
-    return {term: round(share * 1_000_000) for term, share in zip(row[0], row[1], strict=False)}
+        return _counted(buckets, terms)
+    known = {term: round(share * 1_000_000) for term, share in zip(row[0], row[1], strict=False)}
+    return Frequencies(total=1_000_000, known=known)
+
+
+def _counted(buckets: Sequence[int], terms: Sequence[str]) -> Frequencies:
+    """Before the first ANALYZE: the same, counted in these buckets."""
+    counts = ", ".join("count(*) FILTER (WHERE lexemes @@ %s::tsquery)" for _ in terms)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT count(*){', ' + counts if counts else ''} FROM recall_record WHERE bucket_id = ANY(%s)",
+            [*map(_quoted, terms), list(buckets)],
+        )
+        total, *found = cursor.fetchone()
+    return Frequencies(total=total, known=dict(zip(terms, found, strict=True)))
 
 
 def _ranked(rows: Sequence[_Row], wanted: Wanted, asked: _Asked, total: int) -> list[Found]:
@@ -219,9 +234,30 @@ def _ranked(rows: Sequence[_Row], wanted: Wanted, asked: _Asked, total: int) -> 
         asked_at=wanted.asked_at,
     )
     by_id = {row.record_id: row for row in rows}
+    heard = _heard(rows, lexical)
     ranked = rank(question, _candidates(rows, lexical, held), limit=None)
-    shown = [one for one in ranked if _may_show(by_id[one.candidate.id], wanted)]  # type: ignore[index]
+    shown = [
+        one for one in ranked if one.candidate.id in heard and _may_show(by_id[one.candidate.id], wanted)
+    ]
     return [_found(by_id[one.candidate.id], one.score, one.why) for one in shown[: wanted.limit]]  # type: ignore[index]
+
+
+def _heard(rows: Sequence[_Row], lexical: dict[int, float]) -> set[int]:
+    """Records that share a word with the question, stand within two of one that does, or were compared by vector.
+
+    In a small reach all records are candidates; what has nothing to do with the question is no answer to it.
+    """
+    places = {
+        (row.kind, row.thread, row.position + step)
+        for row in rows
+        if lexical[row.record_id] > 0
+        for step in range(-2, 3)
+    }
+    return {
+        row.record_id
+        for row in rows
+        if row.distance is not None or (row.kind, row.thread, row.position) in places
+    }
 
 
 def _candidates(

@@ -21,14 +21,10 @@ PRODUCT = [name for name in PACKAGES if name not in BESIDE]
 MAX_FUNCTION = 60
 MAX_MODULE = 500
 
-LONG_FUNCTIONS = {
-    "memory/services/context.py:build_context": "the blocks of a prompt, in their order",
-}
+LONG_FUNCTIONS: dict[str, str] = {}
 LONG_MODULES = {
     "memory/logic/salience.py": "the words of every language it reads are most of it",
     "memory/prompts/extract.py": "the wording of the prompt and its answer by rules, which must agree",
-    "workspaces/api/files.py": "the shapes of one resource are half of it",
-    "workspaces/services/files.py": "the one door through which a file is written",
 }
 BROAD_EXCEPTS = {
     "workspaces/outbox.py": "the outbox's one door: recorded, retried, parked",

@@ -65,6 +65,7 @@ ROUTES: Mapping[tuple[str, str], tuple[Role, Grant]] = {
     ("PATCH", "/members/{userId}"): ADMINISTER,
     ("DELETE", "/members/{userId}"): ADMINISTER,
     ("POST", "/memory/{agentId}/context"): READ,
+    ("POST", "/memory/{agentId}/search"): READ,
     ("GET", "/memory/{agentId}/conversations"): READ,
     ("GET", "/memory/{agentId}/conversations/{conversationId}"): READ,
     ("DELETE", "/memory/{agentId}/conversations/{conversationId}"): WRITE,
@@ -106,6 +107,7 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/members"): {"username": "newcomer", "role": "viewer"},
     ("PATCH", "/members/{userId}"): {"role": "viewer"},
     ("POST", "/memory/{agentId}/context"): {"query": "tea"},
+    ("POST", "/memory/{agentId}/search"): {"query": "tea"},
     ("POST", "/memory/{agentId}/summarize/{conversationId}"): {},
     ("POST", "/memory/{agentId}/turns"): {
         "conversationId": "c2",

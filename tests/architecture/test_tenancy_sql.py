@@ -18,7 +18,14 @@ from workspaces.models.tenancy import BucketModel, TenantModel
 from workspaces.tenancy import Door, door, tenant, workspace
 from workspaces.types import BucketRef, Reach
 
-NOBODYS = {"workspaces_heartbeat": "says which processes live; no tenant's data"}
+_INDEX = "the index of words and vectors: no text, ids only; its every search names buckets"
+NOBODYS = {
+    "workspaces_heartbeat": "says which processes live; no tenant's data",
+    "recall_record": _INDEX,
+    "recall_vector": _INDEX,
+    "recall_speaker": _INDEX,
+    "recall_bucketcount": _INDEX,
+}
 """Tables of ours without a workspace, each with the reason."""
 
 by_table = pytest.mark.parametrize("model", GUARDED, ids=table)

@@ -20,9 +20,10 @@ from workspaces import outbox
 from workspaces.access import open_personal, principal_of_token
 from workspaces.models import Change, File, OutboxMessage, Run
 from workspaces.outbox import drain
+from workspaces.services.files import Author, write_file
 from workspaces.services.overrides import Editor, Place, set_override
 from workspaces.tenancy import Door, door, tenant
-from workspaces.types import Role
+from workspaces.types import AuthorKind, Role
 
 TALK = (
     "My name is Nora and I work as a bridge engineer in Tromsø.",
@@ -401,9 +402,6 @@ def test_what_a_person_wrote_while_the_model_thought_survives(acme, model, monke
     drain_once = extract._think
 
     def think(job, window):
-        from workspaces.services.files import Author, write_file
-        from workspaces.types import AuthorKind
-
         with tenant(opened.reach):
             write_file(
                 opened.bucket,
@@ -446,3 +444,18 @@ def test_a_crash_between_windows_resumes_the_same_run_and_stores_each_once(acme,
     assert run.status == "stored"
     note = file_of(opened, f"memory/{timezone.now().date()}.md")
     assert [note.count(f"town number {n} ") for n in range(45)] == [1] * 45
+
+
+def test_a_full_daily_note_does_not_stop_extraction(acme):
+    opened = open_as(acme)
+    today = timezone.now().date()
+    full = "- x\n" * (1024 * 1024 // 4 - 2)
+    with tenant(opened.reach):
+        write_file(opened.own, f"memory/{today}.md", full, author=Author(AuthorKind.PERSON, "user:1"))
+    tell(acme)
+    drain()
+    assert "peanut" in file_of(opened, "PROFILE.md")
+    assert "peanut" in file_of(opened, f"archive/memory/{today}.2.md")
+    assert [one.last_error for one in waiting() if one.attempts] == []
+    [run] = runs_of(opened)
+    assert f"archive/memory/{today}.2.md" in run.written["files"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,79 @@ def test_what_a_model_gets_wrong_is_told_and_not_raised(
     assert told in answer["message"]
 
 
+MIB = 1024 * 1024
+RIGHT = {
+    "agentId": None,
+    "filenamePrefix": "",
+    "filename": "OWN.md",
+    "content": "x",
+    "oldText": "tea",
+    "newText": "coffee",
+    "replaceAll": True,
+    "query": "tea",
+    "scope": "all",
+    "limit": 3,
+}
+HOSTILE = {
+    "NUL": "a\0b",
+    "half a pair": "a\ud83d",
+    "long": "x" * (MIB + 1),
+    "bytes": b"\xff",
+    "list": ["x"],
+    "object": {"a\ud83d": "\0"},
+    "fraction": 1.5,
+    "not a number": float("nan"),
+    "endless": float("inf"),
+}
+
+
+def parameters() -> list[tuple[str, str, str]]:
+    return [
+        (tool.name, argument, what)
+        for tool in FILE_TOOLS
+        for argument in tool.arguments.model_json_schema()["properties"]
+        for what in HOSTILE
+    ]
+
+
+def test_no_argument_of_any_tool_makes_it_raise(world: World):
+    """Whatever it is, the answer is an error that can be sent to a model."""
+    stored(world.personal(world.vera.owner_key), "OWN.md", "tea\n", PROGRAM)
+    tools: dict[str, Call] = {tool.name: tool.function for tool in file_tools(run_of(world))}
+    raised, silent = [], []
+    for tool, argument, what in parameters():
+        known = next(one for one in FILE_TOOLS if one.name == tool).arguments.model_json_schema()[
+            "properties"
+        ]
+        sent = {name: value for name, value in RIGHT.items() if name in known} | {argument: HOSTILE[what]}
+        try:
+            answer = tools[tool](**sent)
+        except Exception as error:  # noqa: BLE001 - told by the test
+            raised.append((tool, argument, what, repr(error)[:200]))
+            continue
+        told = json.dumps(answer, ensure_ascii=False).encode()
+        if not answer.get("error") or len(told) > 10_000:
+            silent.append((tool, argument, what, told[:200]))
+    assert (raised, silent) == ([], [])
+    assert content_of(world.personal(world.vera.owner_key), "OWN.md") == "tea\n"
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud83d", "x" * MIB, "run", "tool", "self", ""])
+def test_an_argument_that_no_tool_has_is_an_error(world: World, name: str):
+    calls: list[Call] = [tool.function for tool in file_tools(run_of(world))]
+    for call in calls:
+        answer = call(**{name: "x"})
+        assert answer["error"] is True
+        assert len(json.dumps(answer, ensure_ascii=False).encode()) < 10_000
+
+
+def test_numbers_beyond_all_measure_are_taken_for_what_they_are(world: World):
+    tools = tools_of(run_of(world))
+    assert tools["search_workspace_memory"](query="tea", limit=10**5000)["hits"] == []
+    assert tools["read"](filename="AGENTS.md", agentId=10**5000)["error"] is True
+    assert tools["read"](filename="AGENTS.md", agentId=f" {world.agent_id} ")["filename"] == "AGENTS.md"
+
+
 def test_a_write_keeps_what_came_after_the_read(world: World):
     own = world.personal(world.vera.owner_key)
     stored(own, "MEMORY.md", "# M\n- one\n- two\n- three\n", PROGRAM)
@@ -178,6 +252,17 @@ def test_a_write_keeps_what_came_after_the_read(world: World):
     kept = content_of(own, "MEMORY.md")
     assert "- one, better" in kept
     assert "- From a colleague." in kept
+
+
+def test_a_write_of_more_than_a_file_holds_is_refused_also_after_a_read(world: World):
+    own = world.personal(world.vera.owner_key)
+    stored(own, "MEMORY.md", "# M\n- one\n", PROGRAM)
+    tools = tools_of(run_of(world))
+    tools["read"](filename="MEMORY.md")
+    answer = tools["write"](filename="MEMORY.md", content="x" * (MIB + 1))
+    assert answer["error"] is True
+    assert "1048576" in answer["message"]
+    assert content_of(own, "MEMORY.md") == "# M\n- one\n"
 
 
 def test_an_edit_of_a_person_s_section_changes_nothing_and_says_so(world: World):

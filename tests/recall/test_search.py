@@ -7,7 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recall.models import BucketCount, Record, Vector
-from recall.services.index import put_units, put_vectors, remove_bucket, remove_sources, replace_source, without_vector
+from recall.services.index import (
+    put_units,
+    put_vectors,
+    remove_bucket,
+    remove_sources,
+    replace_source,
+    without_vector,
+)
 from recall.services.search import Embedded, Wanted, search
 from recall.types import RecordKind, Unit
 
@@ -65,7 +72,18 @@ def test_only_the_named_buckets_are_seen(talk):
 
 @pytest.mark.parametrize(
     "query",
-    ["", " ", "?", "😀😀", "' | 'x", "cat & !dog:*", "\\", "'); DROP TABLE recall_record; --", "a" * 10_000, "的"],
+    [
+        "",
+        " ",
+        "?",
+        "😀😀",
+        "' | 'x",
+        "cat & !dog:*",
+        "\\",
+        "'); DROP TABLE recall_record; --",
+        "a" * 10_000,
+        "的",
+    ],
 )
 def test_no_query_breaks_the_search(talk, query):
     search((MINE,), Wanted(query, NOW))
@@ -103,7 +121,9 @@ def test_vectors_find_what_shares_no_word(talk):
     vectors = [(pk, [0.6, 0.8] if source == 4 else [1.0, 0.0]) for source, pk in rows.items()]
     put_vectors(MINE, embedder="e", vectors=vectors)
     assert ids("jurisprudence", embedded=Embedded("e", [0.0, 1.0]))[0] == 4
-    assert ids("jurisprudence", embedded=Embedded("another", [0.0, 1.0]))  # nobody's vectors: words alone
+    assert (
+        ids("jurisprudence", embedded=Embedded("another", [0.0, 1.0])) == []
+    )  # nobody's vectors: words alone
 
 
 def test_times_and_kinds_bound_what_is_shown(talk):

@@ -11,6 +11,7 @@ from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.db.models import Model
+from django.http import Http404, HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -21,6 +22,7 @@ from memory.models import ContextSummary, Conversation, ExtractionState, Message
 from tests.factories import World
 from workspaces import outbox
 from workspaces.access import principal_of_token
+from workspaces.middleware import OperatorMiddleware
 from workspaces.models import (
     GLOBAL_BUCKET_ID,
     Agent,
@@ -443,6 +445,19 @@ def test_the_prompts_order_and_switches_are_changed(acme: World, client: Client)
     assert not file_of(acme.team.id, "MEMORY.md").enabled
 
 
+def test_a_file_that_is_written_and_moved_at_once_is_locked_with_the_others(acme: World, client: Client):
+    """In the order that all keep to, before it is written: else two who do so wait for each other."""
+    file = file_of(acme.team.id, "PROFILE.md")
+    with CaptureQueriesContext(connection) as asked:
+        sent = edited(file, content="# Ours\n", sort_order=0)
+        assert client.post(url_of(File, "change", file.pk), sent).status_code == 302
+    locks = [one["sql"] for one in asked if "FOR UPDATE" in one["sql"] and "workspaces_file" in one["sql"]]
+    assert "COLLATE" in locks[0]
+    assert all(name in locks[0] for name in ("AGENTS.md", "SOUL.md", "PROFILE.md", "MEMORY.md"))
+    moved = file_of(acme.team.id, "PROFILE.md")
+    assert (moved.content, moved.sort_order) == ("# Ours\n", 0)
+
+
 def test_a_deleted_file_keeps_its_revisions_and_is_restored(personal: BucketRef, client: Client):
     file = file_of(personal.id, "PROFILE.md")
     confirm = client.get(url_of(File, "delete", file.pk))
@@ -637,3 +652,58 @@ def test_bucket_rows_of_everyone_are_reachable_by_links(everything: World, clien
         bucket = Bucket.unscoped.get(owner__key="api:erin")
     page = client.get(f"{url_of(File, 'changelist')}?bucket__owner__id__exact={bucket.owner_id}")
     assert [row.name for row in page.context["cl"].result_list] == ["PROFILE.md"]
+
+
+# --- one transaction a request ----------------------------------------------------------------------------
+
+
+def _half_done() -> None:
+    Heartbeat.objects.create(process="half@done:1", kind="worker", at=timezone.now())
+
+
+def is_left() -> bool:
+    return Heartbeat.objects.filter(process="half@done:1").exists()
+
+
+@pytest.mark.parametrize(("error", "status"), [(ZeroDivisionError(), 500), (Http404(), 404)])
+def test_an_operators_request_that_breaks_leaves_nothing_half_done(
+    client: Client, monkeypatch, error: Exception, status: int
+):
+    def broken(self, request):
+        _half_done()
+        raise error
+
+    monkeypatch.setattr(type(admin.site._registry[AuditEvent]), "get_changelist_instance", broken)
+    client.raise_request_exception = False
+    assert client.get(url_of(AuditEvent, "changelist")).status_code == status
+    assert not is_left()
+
+
+def test_a_page_that_cannot_be_shown_leaves_nothing_half_done(client: Client, monkeypatch):
+    page = type(admin.site._registry[AuditEvent])
+    real = page.get_changelist_instance
+
+    def listed(self, request):
+        _half_done()
+        return real(self, request)
+
+    monkeypatch.setattr(page, "get_changelist_instance", listed)
+    assert client.get(url_of(AuditEvent, "changelist")).status_code == 200
+    assert is_left()
+    Heartbeat.objects.all().delete()
+    monkeypatch.setattr(page, "change_list_template", "no/such.html")
+    client.raise_request_exception = False
+    assert client.get(url_of(AuditEvent, "changelist")).status_code == 500
+    assert not is_left()
+
+
+@pytest.mark.parametrize(("status", "is_kept"), [(200, True), (422, True), (500, False), (503, False)])
+def test_an_answer_that_says_it_failed_commits_nothing(root: User, rf, status: int, is_kept: bool):
+    def answer(_request) -> HttpResponse:
+        _half_done()
+        return HttpResponse(status=status)
+
+    request = rf.post("/admin/")
+    request.user = root
+    assert OperatorMiddleware(answer)(request).status_code == status
+    assert is_left() == is_kept

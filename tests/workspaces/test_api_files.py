@@ -177,17 +177,21 @@ def test_shared_memory_is_written_by_members(acme: World, person: str, status: i
     assert restore.status_code == (403 if status == 403 else 200)
 
 
+def switch_isolation_off(world: World) -> None:
+    with workspace(world.workspace.pk):
+        SettingOverride.objects.create(
+            workspace_id=world.workspace.pk,
+            key="mate.memory.lifecycle-mediator-enabled",
+            value=False,
+            updated_at=world.workspace.created_at,
+        )
+
+
 @pytest.mark.parametrize(("person", "status"), [("vera", 403), ("bob", 201)])
 def test_with_isolation_off_a_write_is_shared_and_needs_a_member(acme: World, person: str, status: int):
     client = acme.people[person].client()
     put(client, acme, "OWN.md", "From before.\n")
-    with workspace(acme.workspace.pk):
-        SettingOverride.objects.create(
-            workspace_id=acme.workspace.pk,
-            key="mate.memory.lifecycle-mediator-enabled",
-            value=False,
-            updated_at=acme.workspace.created_at,
-        )
+    switch_isolation_off(acme)
     written = put(client, acme, "NEW.md", "x")
     assert written.status_code == status
     assert client.post(at(acme, "files/AGENTS.md/restore"), {"revision": 1}).status_code == (
@@ -196,6 +200,43 @@ def test_with_isolation_off_a_write_is_shared_and_needs_a_member(acme: World, pe
     if status == 201:
         assert written.data["scope"] == "TEAM"
     assert client.get(at(acme, "files/OWN.md")).data["scope"] == "PERSONAL"
+
+
+def test_with_isolation_off_a_delete_of_ones_own_file_leaves_the_shared_one(acme: World):
+    client = acme.bob.client()
+    put(client, acme, "NOTES.md", "# Shared\n", bucket="shared")
+    put(client, acme, "NOTES.md", "# Mine\n")
+    switch_isolation_off(acme)
+    own = at(acme, "files/NOTES.md?bucket=personal")
+    assert client.get(own).json()["content"] == "# Mine\n"
+    assert client.delete(own).status_code == 204
+    assert client.get(own).status_code == 404
+    assert client.get(at(acme, "files/NOTES.md?bucket=shared")).json()["content"] == "# Shared\n"
+
+
+def test_with_isolation_off_a_viewer_still_corrects_what_is_their_own(acme: World):
+    """Also from the base that they were shown, and back again."""
+    client = acme.vera.client()
+    for text in ("# Mine\n", "# Mine, wrong\n"):
+        put(client, acme, "NOTES.md", text)
+    put(acme.bob.client(), acme, "NOTES.md", "# Shared\n", bucket="shared")
+    switch_isolation_off(acme)
+    base = client.get(at(acme, "files/NOTES.md?bucket=personal")).json()["baseRevision"]
+    written = put(client, acme, "NOTES.md", "# Right\n", bucket="personal", baseRevision=base)
+    assert (base, written.status_code, written.json()["scope"]) == (2, 200, "PERSONAL")
+    restore = {"revision": 1, "bucket": "personal"}
+    assert client.post(at(acme, "files/NOTES.md/restore"), restore).json()["content"] == "# Mine\n"
+    assert client.get(at(acme, "files/NOTES.md?bucket=shared")).json()["content"] == "# Shared\n"
+
+
+def test_with_isolation_off_one_s_own_memory_begins_when_it_is_named(acme: World):
+    client = acme.vera.client()
+    switch_isolation_off(acme)
+    own = at(acme, "files/MEMORY.md?bucket=personal")
+    assert client.delete(own).status_code == 404
+    assert client.get(own).status_code == 404
+    made = put(client, acme, "MEMORY.md", "# Mine\n", bucket="personal")
+    assert (made.status_code, made.json()["scope"], made.json()["revision"]) == (201, "PERSONAL", 1)
 
 
 def test_an_end_user_s_memory_needs_the_grant_and_is_its_own(acme: World):

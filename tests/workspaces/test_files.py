@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event, Timer, current_thread, main_thread
 
 import pytest
-from django.db import connections
+from django.db import OperationalError, connections
 
 from tests import factories
 from tests.factories import World
 from workspaces.errors import BadInput, Conflict, NotFound, TooLarge, Unprocessable
 from workspaces.models import AuditEvent, File, Revision
 from workspaces.queries import content_at, prompt_files
+from workspaces.services import files
 from workspaces.services.files import (
     Author,
     append_to_file,
     arrange_prompt_files,
     delete_file,
     edit_file,
+    lock_files,
     merge_into_file,
     restore_file,
     rewrite_file,
@@ -31,6 +33,9 @@ PERSON = Author(AuthorKind.PERSON, "user:1", reason="By hand.")
 PROGRAM = Author(AuthorKind.PROGRAM, "token:1")
 MACHINE = Author(AuthorKind.MACHINE, "job:extract")
 NOTE = "memory/2026-01-31.md"
+MIB = 1024 * 1024
+WAIT_S = 3.0
+"""How long a thread of a test waits for the other; passing tests never wait it out."""
 
 
 @pytest.fixture
@@ -162,6 +167,62 @@ def test_a_diary_keeps_what_was_appended_and_nothing_else(own: BucketRef):
         ("append", "# 2026-01-31\n\n- Tea.\n"),
         ("append", "\n- Coffee.\n"),
     ]
+
+
+def test_a_full_diary_goes_on_in_the_archive_when_a_machine_appends(own: BucketRef):
+    full = "x" * (MIB - 5)
+    with tenant(own):
+        write_file(own, NOTE, full, author=PERSON)
+        first = append_to_file(own, NOTE, "- Tea.", author=MACHINE, title="# 2026-01-31")
+        again = append_to_file(own, NOTE, "- Tea.", author=MACHINE, title="# 2026-01-31")
+        short = append_to_file(own, NOTE, "no", author=MACHINE)
+    assert read(own, NOTE) == f"{full}\n\nno\n"
+    assert read(own, "archive/memory/2026-01-31.2.md") == f"# More of {NOTE}\n\n- Tea.\n\n- Tea.\n"
+    assert [(one.name, one.revision, one.is_new) for one in (first, again, short)] == [
+        ("archive/memory/2026-01-31.2.md", 1, True),
+        ("archive/memory/2026-01-31.2.md", 2, False),
+        (NOTE, 2, False),
+    ]
+    assert first.notes == (f"{NOTE} is full; this went to archive/memory/2026-01-31.2.md.",)
+
+
+def test_a_full_overflow_is_followed_by_another(own: BucketRef):
+    with tenant(own):
+        for name in (NOTE, "archive/memory/2026-01-31.2.md"):
+            write_file(own, name, "x" * (MIB - 5), author=PERSON)
+        written = append_to_file(own, NOTE, "- Tea.", author=MACHINE)
+    assert written.name == "archive/memory/2026-01-31.3.md"
+
+
+def test_a_paragraph_that_fills_a_file_by_itself_is_kept_whole(own: BucketRef):
+    text = "x" * MIB
+    with tenant(own):
+        write_file(own, NOTE, "- Tea.\n", author=PERSON)
+        written = append_to_file(own, NOTE, text, author=MACHINE)
+    assert (written.name, written.content) == ("archive/memory/2026-01-31.2.md", text)
+
+
+@pytest.mark.parametrize("author", [PERSON, PROGRAM], ids=["person", "program"])
+def test_who_can_act_on_it_is_told_that_a_file_is_full(own: BucketRef, author: Author):
+    with tenant(own):
+        write_file(own, NOTE, "x" * (MIB - 5), author=PERSON)
+        with pytest.raises(TooLarge, match="1048576"):
+            append_to_file(own, NOTE, "- Tea.", author=author)
+        assert File.objects.of(own).filter(head__gt=0).count() == 1
+
+
+def test_a_rewrite_of_a_full_file_moves_what_does_not_fit_to_the_archive(own: BucketRef):
+    """Without a ceiling, and with one above what a file holds; nothing is lost, and no job stops."""
+    lines = "".join(f"- fact {number:07}\n" for number in range(MIB // 15))
+    for cap in (0, 1_000_000):
+        name = f"CAP{cap}.md"
+        with tenant(own):
+            write_file(own, name, lines, author=PROGRAM)
+            proposed = lines + "- Likes tea and coffee, and much else.\n"
+            written = rewrite_file(own, name, proposed, read_revision=1, author=MACHINE, cap=cap)
+        both = written.content + read(own, f"archive/CAP{cap}.md")
+        assert written.content.startswith("- fact 0000000\n")
+        assert all(line in both for line in ("- fact 0000001\n", lines[-15:], "- Likes tea and coffee"))
 
 
 def test_a_restore_reads_back_through_the_appends(own: BucketRef):
@@ -367,7 +428,8 @@ def test_a_file_holds_one_mebibyte_and_not_a_byte_more(own: BucketRef):
         write_file(own, "BIG.md", "é" * (512 * 1024), author=PERSON)
         for act in (
             lambda: write_file(own, "BIG.md", "é" * (512 * 1024) + "x", author=PERSON),
-            lambda: append_to_file(own, "BIG.md", "x", author=MACHINE),
+            lambda: write_file(own, "BIG.md", "é" * (512 * 1024) + "x", author=MACHINE),
+            lambda: append_to_file(own, "BIG.md", "x", author=PERSON),
         ):
             with pytest.raises(TooLarge):
                 act()
@@ -442,3 +504,97 @@ def test_a_person_s_write_is_audited_with_its_address(own: BucketRef):
             ("file.written", "user:1", "192.0.2.7"),
             ("file.deleted", "user:1", "192.0.2.7"),
         ]
+
+
+# --- locks ------------------------------------------------------------------------------------------------
+
+
+def test_arranging_files_and_a_job_that_writes_them_do_not_deadlock(committed: None, monkeypatch):
+    world = factories.acme()
+    first, second = Event(), Event()
+    real_save, failed = File.save, []
+
+    def save(self, **options):
+        if current_thread() is not main_thread() and self.name == "MEMORY.md":
+            first.set()
+            second.wait(1)
+        real_save(self, **options)
+
+    monkeypatch.setattr(File, "save", save)
+
+    def job():
+        try:
+            with tenant(world.team):
+                rewrite_file(world.team, "MEMORY.md", "# M\n", read_revision=1, author=MACHINE)
+                rewrite_file(world.team, "PROFILE.md", "# P\n", read_revision=1, author=MACHINE)
+        except Exception as error:  # noqa: BLE001 - told by the test
+            failed.append(error)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(job)
+        assert first.wait(WAIT_S)
+        Timer(0.3, second.set).start()
+        names = ("AGENTS.md", "SOUL.md", "PROFILE.md", "MEMORY.md")
+        try:
+            with tenant(world.team):
+                arrange_prompt_files(world.team, [(name, True) for name in names], author=PERSON)
+        except Exception as error:  # noqa: BLE001
+            failed.append(error)
+    assert failed == []
+
+
+def test_files_are_locked_with_their_overflow_until_the_commit(committed: None):
+    world = factories.acme()
+    own = world.personal("user:7")
+    names = ["PROFILE.md", NOTE, "archive/MEMORY.md", "archive/MEMORY.2.md"]
+    with tenant(own):
+        for name in (*names, "OTHER.md", "archive/MEMORYX.md"):
+            write_file(own, name, "x\n", author=PERSON)
+
+    def held() -> set[str]:
+        found = set()
+        for name in (*names, "OTHER.md", "archive/MEMORYX.md"):
+            try:
+                with tenant(own):
+                    File.objects.of(own).select_for_update(nowait=True).get(name=name)
+            except OperationalError:
+                found.add(name)
+        connections.close_all()
+        return found
+
+    with ThreadPoolExecutor(1) as pool:
+        with tenant(own):
+            lock_files(own, ["PROFILE.md", NOTE, "MEMORY.md"])
+            assert pool.submit(held).result() == set(names)
+        assert pool.submit(held).result() == set()
+
+
+def test_every_transaction_locks_files_in_the_same_order(own: BucketRef):
+    """By name as bytes, and what takes the overflow of another last: it may be locked after it alone."""
+    names = ["archive/b.md", "b.md", "archive/B.2.md", "a.md", "B.md", "é.md", "memory/2026-01-31.md"]
+    with tenant(own):
+        for name in names:
+            write_file(own, name, "x\n", author=PERSON)
+        locked = files._lock(File.objects.of(own))
+        by_id = dict(File.objects.of(own).values_list("pk", "name"))
+    assert [by_id[pk] for pk in locked] == [
+        "B.md",
+        "a.md",
+        "b.md",
+        "memory/2026-01-31.md",
+        "é.md",
+        "archive/B.2.md",
+        "archive/b.md",
+    ]
+
+
+def test_a_name_that_was_only_locked_is_no_file(own: BucketRef):
+    with tenant(own):
+        lock_files(own, ["NEW.md", "NEW.md"])
+        with pytest.raises(NotFound):
+            delete_file(own, "NEW.md", author=PERSON)
+        assert write_file(own, "NEW.md", "x\n", author=PERSON, base=0).is_new
+        with pytest.raises(BadInput):
+            lock_files(own, ["../x.md"])

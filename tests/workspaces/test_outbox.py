@@ -75,6 +75,7 @@ def test_messages_of_a_lane_are_worked_in_order(acme, topic, seen):
 
 def test_a_change_that_is_rolled_back_sends_no_news(acme, topic, seen):
     topic.bucket = acme.team
+
     def broken():
         with tenant(acme.team):
             emit(acme.team, "test.work")

@@ -36,7 +36,13 @@ from workspaces.logic.diff import unified
 from workspaces.logic.names import check_content, clean_name
 from workspaces.models import Bucket, File, Revision
 from workspaces.queries import content_at
-from workspaces.services.files import arrange_prompt_files, delete_file, restore_file, write_file
+from workspaces.services.files import (
+    arrange_prompt_files,
+    delete_file,
+    lock_files,
+    restore_file,
+    write_file,
+)
 from workspaces.types import Scope
 
 _PRE = '<pre class="p-3 text-sm" style="white-space: pre-wrap">{}</pre>'
@@ -181,6 +187,12 @@ class FileAdmin(BucketAdminMixin, OperatorAdmin):
         )
         name = obj.name if change else given["name"]
         before = File.unscoped.get(pk=obj.pk) if change else None
+        order: list[tuple[str, bool]] = []
+        if before is not None and {"enabled", "sort_order"} & set(form.changed_data):
+            place = before.sort_order if given["sort_order"] is None else given["sort_order"]
+            order = _arranged(before, enabled=given["enabled"], place=place)
+            # It is written and then arranged among the others: all at once, or another's arranging may cross it.
+            lock_files(bucket.ref(), [name for name, _ in order])
         if before is None or "content" in form.changed_data or before.deleted_at is not None:
             base = given["base"] if change else None
             written = write_file(bucket.ref(), name, given["content"], author=author, base=base)
@@ -190,11 +202,8 @@ class FileAdmin(BucketAdminMixin, OperatorAdmin):
                 bucket.workspace_id,
                 name,
             )
-        if before is not None and {"enabled", "sort_order"} & set(form.changed_data):
-            place = before.sort_order if given["sort_order"] is None else given["sort_order"]
-            arrange_prompt_files(
-                bucket.ref(), _arranged(before, enabled=given["enabled"], place=place), author=author
-            )
+        if order:
+            arrange_prompt_files(bucket.ref(), order, author=author)
 
     def get_deleted_objects(
         self,

@@ -1,24 +1,46 @@
 """Memory files over HTTP: `agents/{agentId}/workspace/…`.
 
 Without `bucket` a caller writes their own memory and reads their own file before the shared and the global
-one; `bucket=shared` is the agent's shared memory, which members write.
+one; `bucket=shared` is the agent's shared memory, which members write, `bucket=personal` the caller's own,
+also while what is learned goes to the shared one.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from workspaces.access import Opened, Principal, open_personal, open_shared, require
 from workspaces.api.base import Endpoint, Needs, Paging
-from workspaces.api.fields import MAX_ID, EndUserIdField, FlagField, StrictSerializer, TextField
+from workspaces.api.fields import MAX_ID
+from workspaces.api.file_shapes import (
+    PERSONAL,
+    SHARED,
+    ArrangeBody,
+    DeleteQuery,
+    DiffAnswer,
+    DiffQuery,
+    FileAnswer,
+    FileRow,
+    ListQuery,
+    MergeBody,
+    PromptAnswer,
+    RestoreBody,
+    RevisionAnswer,
+    RevisionRow,
+    SearchAnswer,
+    SearchBody,
+    Where,
+    WriteAnswer,
+    WriteBody,
+)
 from workspaces.errors import BadInput, NotFound
 from workspaces.file_queries import (
     base_of,
@@ -33,9 +55,7 @@ from workspaces.file_queries import (
     shown_file,
     version_of,
 )
-from workspaces.logic.keyword import MAX_QUERY_CHARS
 from workspaces.logic.names import clean_name
-from workspaces.logic.strategies import Strategy
 from workspaces.models import File
 from workspaces.services.audit import record_audit
 from workspaces.services.files import (
@@ -51,181 +71,7 @@ from workspaces.settings import effective
 from workspaces.tenancy import tenant
 from workspaces.types import AuthorKind, BucketRef, Grant, Role, Scope
 
-MAX_REVISION: Final = 2**31 - 1
-_SHARED: Final = "shared"
-_PERSONAL: Final = "personal"
 _ETAG: Final = re.compile(r'(?:W/)?"(?P<number>[0-9]{1,10})"')
-
-# --- what is sent -----------------------------------------------------------------------------------------
-
-
-class Where(StrictSerializer):
-    """Whose memory: absent, the caller's own."""
-
-    endUserId = EndUserIdField(required=False, help_text="An integration's end user; needs `on_behalf`.")
-    bucket = serializers.ChoiceField(
-        [_SHARED, _PERSONAL],
-        required=False,
-        help_text="`shared` is the agent's own memory, the same for all.",
-    )
-
-
-class ListQuery(Where):
-    prefix = TextField(required=False, allow_blank=True, max_length=256)
-
-
-class DeleteQuery(Where):
-    baseRevision = serializers.IntegerField(required=False, min_value=0, max_value=MAX_REVISION)
-
-
-class DiffQuery(Where):
-    """`from` is a word of Python, hence `get_fields`."""
-
-    to = serializers.IntegerField(required=False, min_value=0, max_value=MAX_REVISION)
-
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        older = serializers.IntegerField(required=False, min_value=0, max_value=MAX_REVISION)
-        return {"from": older, **super().get_fields()}
-
-
-class WriteBody(DeleteQuery):
-    content = TextField(allow_blank=True)
-    reason = TextField(required=False, allow_blank=True, max_length=300)
-
-
-class MergeBody(WriteBody):
-    filename = TextField()
-    strategy = serializers.ChoiceField([one.value for one in Strategy])
-    heading = TextField(required=False, max_length=200)
-
-
-class RestoreBody(DeleteQuery):
-    revision = serializers.IntegerField(min_value=1, max_value=MAX_REVISION)
-    reason = TextField(required=False, allow_blank=True, max_length=300)
-
-
-class SwitchBody(StrictSerializer):
-    name = TextField()
-    enabled = FlagField()
-
-
-class ArrangeBody(StrictSerializer):
-    files: serializers.ListSerializer[Any] = serializers.ListSerializer(
-        child=SwitchBody(), allow_empty=False, max_length=500
-    )
-
-
-class SearchBody(StrictSerializer):
-    query = TextField(max_length=MAX_QUERY_CHARS)
-    limit = serializers.IntegerField(required=False, min_value=1, max_value=100, default=20)
-    endUserId = EndUserIdField(required=False)
-
-
-# --- what is answered -------------------------------------------------------------------------------------
-
-
-class FileRow(serializers.Serializer[Any]):
-    """A file without its content."""
-
-    name = serializers.CharField()
-    scope = serializers.CharField(source="bucket.scope", help_text="PERSONAL, TEAM or GLOBAL.")
-    enabled = serializers.BooleanField(help_text="Part of every prompt.")
-    sortOrder = serializers.IntegerField(source="sort_order")
-    size = serializers.IntegerField(help_text="Bytes in UTF-8.")
-    revision = serializers.IntegerField(source="head")
-    updatedAt = serializers.DateTimeField(source="updated_at")
-
-
-class FileAnswer(FileRow):
-    """A file. `baseRevision` is what a write here would replace: 0 while one's own file is missing."""
-
-    baseRevision = serializers.IntegerField()
-    content = serializers.CharField()
-
-
-class WriteAnswer(serializers.Serializer[Any]):
-    """What a write did. `content` is there when it differs from what was sent."""
-
-    name = serializers.CharField()
-    scope = serializers.CharField()
-    revision = serializers.IntegerField()
-    size = serializers.IntegerField()
-    created = serializers.BooleanField()
-    changed = serializers.BooleanField()
-    warnings = serializers.ListField(child=serializers.CharField())
-    content = serializers.CharField(required=False)
-
-
-class RevisionRow(serializers.Serializer[Any]):
-    """A revision without its content."""
-
-    number = serializers.IntegerField()
-    kind = serializers.CharField(help_text="full, append or delete.")
-    authorKind = serializers.CharField(
-        source="author_kind", help_text="person, program, machine, import or system."
-    )
-    actor = serializers.CharField()
-    reason = serializers.CharField()
-    base = serializers.IntegerField(allow_null=True, help_text="The revision its author had read.")
-    sha256 = serializers.CharField(help_text="Of the whole content after the write, in hex.")
-    createdAt = serializers.DateTimeField(source="created_at")
-
-
-class RevisionAnswer(RevisionRow):
-    """A revision with the whole content as it stood after it."""
-
-    content = serializers.CharField()
-
-
-class DiffAnswer(serializers.Serializer[Any]):
-    """A unified diff."""
-
-    name = serializers.CharField()
-    to = serializers.IntegerField(source="newer")
-    diff = serializers.CharField()
-
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        return {"from": serializers.IntegerField(source="older"), **super().get_fields()}
-
-
-class PromptFileRow(serializers.Serializer[Any]):
-    """A file's place in the prompt."""
-
-    name = serializers.CharField()
-    scope = serializers.CharField(help_text="TEAM, or GLOBAL, which only the operator arranges.")
-    enabled = serializers.BooleanField()
-    sortOrder = serializers.IntegerField(source="sort_order")
-    size = serializers.IntegerField()
-    revision = serializers.IntegerField()
-    tokens = serializers.IntegerField(help_text="Estimated; 0 while it is not part of the prompt.")
-
-
-class PromptAnswer(serializers.Serializer[Any]):
-    """The files of every prompt, in their order, then those that could be."""
-
-    files = PromptFileRow(many=True)
-    tokens = serializers.IntegerField(help_text="Of all enabled files as they are sent, estimated.")
-    size = serializers.IntegerField()
-
-
-class LineRow(serializers.Serializer[Any]):
-    """A line that answers a search; the terms stand as `[[term]]` in the snippet."""
-
-    name = serializers.CharField()
-    scope = serializers.CharField()
-    line = serializers.IntegerField()
-    snippet = serializers.CharField()
-    score = serializers.FloatField()
-
-
-class SearchAnswer(serializers.Serializer[Any]):
-    """The best lines; `filesSearched` of `filesTotal` were read."""
-
-    query = serializers.CharField()
-    results = LineRow(many=True)
-    filesSearched = serializers.IntegerField()
-    filesTotal = serializers.IntegerField()
-
 
 # --- from a request to a bucket ---------------------------------------------------------------------------
 
@@ -241,9 +87,11 @@ def _open(
 ) -> Opened:
     """What the request may touch; `makes` a new person's bucket. Members alone write shared memory."""
     number = _agent_number(agent_id)
-    if given.get("bucket") == _SHARED:
+    if given.get("bucket") == SHARED:
         return open_shared(principal, number, writes=writes)
     opened = open_personal(principal, number, end_user_id=given.get("endUserId"), writes=makes)
+    if given.get("bucket") == PERSONAL:
+        opened = replace(opened, bucket=opened.own)
     if writes and opened.bucket is not None and opened.bucket.scope is not Scope.PERSONAL:
         require(principal, role=Role.MEMBER)
     return opened
@@ -257,7 +105,7 @@ def _bucket_with(opened: Opened, name: str) -> BucketRef:
 
 
 def _scope(given: Mapping[str, Any]) -> Scope | None:
-    return {_SHARED: Scope.TEAM, _PERSONAL: Scope.PERSONAL}.get(given.get("bucket", ""))
+    return {SHARED: Scope.TEAM, PERSONAL: Scope.PERSONAL}.get(given.get("bucket", ""))
 
 
 def _author(principal: Principal, given: Mapping[str, Any]) -> Author:
@@ -552,7 +400,7 @@ class MergeMemory(Endpoint):
         """Appends, replaces a section, updates `key: value` lines or overwrites; shared memory by default."""
         given = self.read(MergeBody)
         name, base = clean_name(given["filename"]), _base(request, given)
-        where = given if "endUserId" in given or "bucket" in given else {**given, "bucket": _SHARED}
+        where = given if "endUserId" in given or "bucket" in given else {**given, "bucket": SHARED}
         opened = _open(self.principal, agent_id, where, writes=True, makes=True)
         bucket = opened.writable()
         with tenant(opened.reach):

@@ -13,7 +13,7 @@ CONTEXT_LINES = 3
 # difflib takes quadratic time over lines that recur often, and over very long texts. Lines above the first
 # bound match only beside another match; beyond the second, what differs is one block. Either is correct.
 _RECURS = 64
-_MAX_LINES = 5_000
+_MAX_LINES = 2_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from workspaces.logic.marks import nfkc
 from workspaces.logic.sections import (
     MARK,
     Section,
     closed,
-    index_of,
     join,
     section_hash,
     spaced,
@@ -22,16 +22,19 @@ from workspaces.logic.sections import (
 
 MAX_LOSS = 0.5
 
+MAX_SECTIONS = 1000
+"""Sections up to which held ones are put back at their place; that takes their number squared."""
+
 MIN_LINES = 6
 """Lines from which a share means something: of a file of two lines, correcting one is no loss."""
 
 _COMMENT = (re.compile(r"<!--"), re.compile(r"-->"))
 _INJECTED = (
-    re.compile(r"<\s*memory-context\b[^>\n]*>", re.IGNORECASE),
-    re.compile(r"<\s*/\s*memory-context\b[^>\n]*>", re.IGNORECASE),
+    re.compile(r"<\s*+memory-context\b[^<>\n]*+>", re.IGNORECASE),
+    re.compile(r"<\s*+/\s*+memory-context\b[^<>\n]*+>", re.IGNORECASE),
 )
 # Half of a pair. A comment that never ends would hide the rest of the file.
-_LOOSE = re.compile(r"<!--|<\s*/?\s*memory-context\b[^>\n]*>?", re.IGNORECASE)
+_LOOSE = re.compile(r"<!--|<\s*+/?\s*+memory-context\b[^>\n]*+>?", re.IGNORECASE)
 # `--- NAME ---` opens a file in the prompt: a line like it would pass for another file.
 _FILE_HEADER = re.compile(r"^[ \t]*---[ \t]+\S.*?\.md[ \t]+---[ \t]*$", re.MULTILINE)
 _PASSES = 5
@@ -154,7 +157,8 @@ def guard_rewrite(
         both = "\n".join(union(earlier.split("\n"), wanted.split("\n"), key=_union_key))
         result = _with_held(before, both, held).text
     if not _stands(result, held):
-        # A code fence that the proposal leaves open can swallow a held section. Then nothing changes.
+        # Too many sections to be put in order, or a code fence that the proposal leaves open and that swallows
+        # a held section. Then nothing changes.
         result = before
     return Guarded(result, kept.restored, (*scrubbed.removed, *refused, *kept.refused), lost)
 
@@ -165,16 +169,16 @@ def held_sections(before: str, after: str, held: Sequence[Held]) -> tuple[Held, 
     Sections that the save made or changed become held; held ones that are still there stay, as they now read;
     those that are gone are no longer held.
     """
-    unchanged = [(section.heading, section_hash(section.text)) for section in split(before)]
-    was_held = [one.heading for one in held]
+    unchanged = Counter((section.heading, section_hash(section.text)) for section in split(before))
+    was_held = {one.heading for one in held}
     now: list[Held] = []
     for section in split(after):
         if not section.text.strip():
             continue
         same = (section.heading, section_hash(section.text))
-        is_new = same not in unchanged
+        is_new = not unchanged[same]
         if not is_new:
-            unchanged.remove(same)
+            unchanged[same] -= 1
         if is_new or section.heading in was_held:
             now.append(Held(section.heading, section.text))
     return tuple(now)
@@ -182,7 +186,7 @@ def held_sections(before: str, after: str, held: Sequence[Held]) -> tuple[Held, 
 
 def normalised(line: str) -> str:
     """A line for comparing: without marks, emphasis, case, width, outer punctuation and repeated spaces."""
-    text = unicodedata.normalize("NFKC", line).casefold()
+    text = nfkc(line).casefold()
     text = _bare(text).replace("**", "").replace("__", "").replace("`", "")
     return " ".join(text.split()).strip(" .,;:!*_。，；：！、")
 
@@ -251,10 +255,15 @@ class _Kept:
 
 
 def _with_held(before: str, proposed: str, held: Sequence[Held]) -> _Kept:
-    """The proposal with every held section as its person left it, where the proposal or `before` has it."""
+    """The proposal with every held section as its person left it, where the proposal or `before` has it.
+
+    Above `MAX_SECTIONS` it is left as it is: then a held section may be missing.
+    """
     sections = split(proposed)
     order = [section.heading for section in split(before)]
-    placed: list[Section] = []  # by identity: two sections may read the same
+    if max(len(sections), len(order), len(held)) > MAX_SECTIONS:
+        return _Kept(proposed, (), ())
+    placed: set[int] = set()  # by identity: two sections may read the same
     restored: list[str] = []
     refused: list[str] = []
     for one in held:
@@ -269,7 +278,7 @@ def _with_held(before: str, proposed: str, held: Sequence[Held]) -> _Kept:
             if not _is_same(theirs, one):
                 restored.append(one.heading or "")
                 refused += _lines_beyond(theirs.text, one.text)
-        placed.append(ours)
+        placed.add(id(ours))
     text = "".join(
         spaced(one.text) if one is not sections[-1] and _is_near(sections, n, placed) else one.text
         for n, one in enumerate(sections)
@@ -277,14 +286,17 @@ def _with_held(before: str, proposed: str, held: Sequence[Held]) -> _Kept:
     return _Kept(text, tuple(restored), tuple(refused))
 
 
-def _counterpart(sections: Sequence[Section], held: Held, placed: Sequence[Section]) -> int | None:
+def _counterpart(sections: Sequence[Section], held: Held, placed: set[int]) -> int | None:
     """The proposal's section for `held`: the equal one of those with its heading, or the first."""
     free = [
         n
         for n, section in enumerate(sections)
-        if section.heading == held.heading and not any(section is one for one in placed)
+        if section.heading == held.heading and id(section) not in placed
     ]
-    return next((n for n in free if _is_same(sections[n], held)), free[0] if free else None)
+    if len(free) <= 1:
+        return free[0] if free else None
+    wanted = {section_hash(held.text), section_hash(closed(held.text))}
+    return next((n for n in free if section_hash(sections[n].text) in wanted), free[0])
 
 
 def _is_same(section: Section, held: Held) -> bool:
@@ -296,17 +308,14 @@ def _place_for(sections: Sequence[Section], heading: str | None, order: Sequence
     """After the nearest section that stood above it before; at the end when it did not stand there."""
     if heading not in order:
         return len(sections)
-    for above in reversed(order[: order.index(heading)]):
-        if above is not None:
-            at = index_of(sections, above)
-            if at is not None:
-                return at + 1
-    return 1
+    places = {section.heading: n for n, section in reversed(list(enumerate(sections)))}
+    above = (one for one in reversed(order[: order.index(heading)]) if one is not None and one in places)
+    return places[next(above, None)] + 1
 
 
-def _is_near(sections: Sequence[Section], at: int, placed: Sequence[Section]) -> bool:
+def _is_near(sections: Sequence[Section], at: int, placed: set[int]) -> bool:
     """Whether this section or the next one was put here, so that the blank line between may be missing."""
-    return any(sections[n] is one for n in (at, at + 1) if n < len(sections) for one in placed)
+    return any(id(one) in placed for one in sections[at : at + 2])
 
 
 def _lines_beyond(text: str, known: str) -> list[str]:
@@ -315,10 +324,5 @@ def _lines_beyond(text: str, known: str) -> list[str]:
 
 
 def _stands(text: str, held: Sequence[Held]) -> bool:
-    there = [(section.heading, section_hash(section.text)) for section in split(text)]
-    for one in held:
-        wanted = (one.heading, section_hash(one.text))
-        if wanted not in there:
-            return False
-        there.remove(wanted)
-    return True
+    there = Counter((section.heading, section_hash(section.text)) for section in split(text))
+    return Counter((one.heading, section_hash(one.text)) for one in held) <= there

@@ -12,10 +12,11 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from workspaces.errors import BadInput
+from workspaces.logic.marks import MOST_MARKS, nfkc
 from workspaces.logic.names import BORN_ORDER, note_date
 
 MAX_QUERY_CHARS = 512
@@ -224,16 +225,18 @@ def search(files: Iterable[Searchable], query: str, *, limit: int = 20, per_file
                 if matches is not None:
                     found.append((file, number, line, matches))
     ranking = _Ranking([matches for *_, matches in found], sizes, looked_for.phrase)
-    hits = [
-        Hit(
-            file.name,
-            number,
-            _snippet(line, matches, ranking.idf),
-            round(ranking.score(matches, len(line)) * _weight(file.name), 6),
+    # The whole line in place of its snippet, which is made of those that are shown alone.
+    ranked = [
+        (
+            Hit(file.name, number, line, round(ranking.score(matches, len(line)) * _weight(file.name), 6)),
+            matches,
         )
         for file, number, line, matches in found
     ]
-    return _best(hits, limit, per_file)
+    return [
+        replace(hit, snippet=_snippet(hit.snippet, matches, ranking.idf))
+        for hit, matches in _best(ranked, limit, per_file)
+    ]
 
 
 def score_passages(passages: Sequence[str], query: str) -> list[float]:
@@ -310,15 +313,15 @@ class _Ranking:
         return total * (_PHRASE_BONUS if self._phrase in matches.folded.text else 1.0)
 
 
-def _best(hits: Iterable[Hit], limit: int, per_file: int) -> list[Hit]:
+def _best(hits: Iterable[tuple[Hit, _Matches]], limit: int, per_file: int) -> list[tuple[Hit, _Matches]]:
     taken: Counter[str] = Counter()
-    best: list[Hit] = []
-    for hit in sorted(hits, key=_rank):
+    best: list[tuple[Hit, _Matches]] = []
+    for hit, matches in sorted(hits, key=lambda one: _rank(one[0])):
         if len(best) >= limit:
             break
         if taken[hit.name] < per_file:
             taken[hit.name] += 1
-            best.append(hit)
+            best.append((hit, matches))
     return best
 
 
@@ -379,7 +382,7 @@ def _without_ending(word: str) -> str:
 def _fold(text: str) -> _Folded:
     if text.isascii():
         return _Folded(text.lower())
-    if _needs_care(text) is None and unicodedata.is_normalized("NFKC", text):
+    if _needs_care(text) is None and nfkc(text) == text:
         folded = text.casefold()
         if len(folded) == len(text):
             return _Folded(folded.translate(_FOLD_TABLE))
@@ -395,10 +398,10 @@ def _fold(text: str) -> _Folded:
 
 
 def _clusters(text: str) -> Iterator[tuple[int, int]]:
-    """A character and those that combine with it."""
+    """A character and those that combine with it, in pieces of a bounded size."""
     start = 0
     for at, char in enumerate(text):
-        if at > start and not _joins(char):
+        if at > start and (not _joins(char) or at - start > MOST_MARKS):
             yield start, at
             start = at
     if text:

@@ -76,11 +76,14 @@ def _regions(ours: Sequence[Edit], theirs: Sequence[Edit]) -> Iterator[_Region]:
         key=lambda item: (item[0].lo, item[0].hi, not item[1]),
     )
     region: list[tuple[Edit, bool]] = []
+    last: dict[bool, Edit] = {}  # of each side; its edits follow one another, so that no other reaches as far
     for edit, is_ours in waiting:
-        if region and not any(_meet(known, edit) for known, side in region if side != is_ours):
+        other = last.get(not is_ours)
+        if region and not (other is not None and _meet(other, edit)):
             yield _region(region)
-            region = []
+            region, last = [], {}
         region.append((edit, is_ours))
+        last[is_ours] = edit
     if region:
         yield _region(region)
 

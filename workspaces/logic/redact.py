@@ -1,11 +1,12 @@
 """Secrets and payment cards taken out of text before it is stored, embedded or logged."""
 
-
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 _words = str.split
 
@@ -32,10 +33,14 @@ def redact(text: str) -> Redacted:
     found: list[str] = []
     folded = text.casefold()
     rules = [rule for rule in _RULES if not rule.hints or any(hint in folded for hint in rule.hints)]
+    known: dict[int, int] = {}  # how many were found when a rule had been through
     for _ in range(MAX_PASSES):
         before = len(found)
-        for rule in rules:
+        for number, rule in enumerate(rules):
+            if rule.settles and known.get(number) == len(found):
+                continue
             text = rule.pattern.sub(_replacer(rule.kind, rule.keep, found), text)
+            known[number] = len(found)
         if len(found) == before:
             break
     return Redacted(text, len(found), tuple(sorted(set(found))))
@@ -47,12 +52,16 @@ Keep = Callable[[re.Match[str]], str | None]
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A rule runs only when one of its `hints` is in the case-folded text: most text has none, and is cheap."""
+    """A rule runs only when one of its `hints` is in the case-folded text: most text has none, and is cheap.
+
+    One that `settles` finds nothing more after its own marks; it runs again for those of others alone.
+    """
 
     kind: str
     pattern: re.Pattern[str]
     keep: Keep
     hints: tuple[str, ...] = ()
+    settles: bool = False
 
 
 def _replacer(kind: str, keep: Keep, found: list[str]) -> Callable[[re.Match[str]], str]:
@@ -124,40 +133,62 @@ def _aws(match: re.Match[str]) -> str:
 
 def _cards(match: re.Match[str]) -> str | None:
     """Within one run of digit groups, every stretch of whole groups that is a card number."""
-    groups = list(_DIGITS.finditer(match[0]))
-    kept, position, index, hits = "", 0, 0, 0
-    while index < len(groups):
-        end = _card_end(groups, index)
-        if end is None:
-            index += 1
+    run = match[0]
+    groups = _DIGITS.findall(run)
+    if not run.isascii():
+        groups = [group if group.isascii() else "".join(map(str, map(int, group))) for group in groups]
+    if len(groups) == 1:
+        return "\0" if _CARD.fullmatch(groups[0]) and _passes_luhn(groups[0]) else None
+    kept: list[str] = []
+    position = 0
+    for first, end, start, stop in _grouped_cards(groups):
+        # One sign stands between two groups.
+        kept += (run[position : start + first], "\0")
+        position = stop + end - 1
+    return "".join((*kept, run[position:])) if kept else None
+
+
+def _grouped_cards(groups: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """The groups `first:end` that make up a card, and the same in digits, one after another.
+
+    A card is written in groups of which the first has four digits at least. The time is linear and short: a
+    message can be nothing but such groups.
+    """
+    digits = "".join(groups)
+    starts = list(accumulate(map(len, groups), initial=0))
+    sums = _luhn_sums(digits)
+    after = 0
+    for first in [n for n, group in enumerate(groups) if group[0] in _CARD_BEGINS and len(group) >= 4]:
+        if first < after:
             continue
-        kept += match[0][position : groups[index].start()] + "\0"
-        position = groups[end].end()
-        index = end + 1
-        hits += 1
-    return kept + match[0][position:] if hits else None
+        start = starts[first]
+        most = min(first + 6, len(starts))
+        for end in range(bisect_left(starts, start + _SHORTEST_CARD, first + 1, most), most):
+            stop = starts[end]
+            if stop - start > _LONGEST_CARD:
+                break
+            ours = sums[stop % 2]
+            if not (ours[stop] - ours[start]) % 10 and _CARD.fullmatch(digits, start, stop):
+                yield first, end, start, stop
+                after = end
+                break
 
 
-def _card_end(groups: list[re.Match[str]], start: int) -> int | None:
-    """A card is written in one piece or in groups of which the first has four digits."""
-    if len(groups[start][0]) < 4:
-        return None
-    digits = ""
-    for index in range(start, min(start + 5, len(groups))):
-        digits += "".join(str(int(char)) for char in groups[index][0][:20])
-        if len(digits) > 19:
-            return None
-        if _CARD.fullmatch(digits) and _passes_luhn(digits):
-            return index
-    return None
+def _luhn_sums(digits: str) -> tuple[Sequence[int], Sequence[int]]:
+    """Sums by the rule of Luhn up to each place, for numbers that end at an even place and at an odd one.
+
+    With them any stretch is checked by one difference, however many overlap.
+    """
+    plain, doubled = digits.encode(), digits.translate(_DOUBLED).encode()
+    even, odd = bytearray(doubled), bytearray(plain)
+    even[1::2], odd[1::2] = plain[1::2], doubled[1::2]
+    return list(accumulate(even.translate(_VALUES), initial=0)), list(
+        accumulate(odd.translate(_VALUES), initial=0)
+    )
 
 
 def _passes_luhn(digits: str) -> bool:
-    total = 0
-    for position, digit in enumerate(map(int, reversed(digits))):
-        doubled = digit * 2 if position % 2 else digit
-        total += doubled - 9 if doubled > 9 else doubled
-    return total % 10 == 0
+    return not sum((digits[-1::-2] + digits[-2::-2].translate(_DOUBLED)).encode().translate(_VALUES)) % 10
 
 
 _REMARKS = frozenset(
@@ -173,6 +204,12 @@ _REMARKS = frozenset(
 )
 _ENDS = re.compile(r"\s*(?:[.,;!?)]|$|\n)")
 _DIGITS = re.compile(r"\d+")
+_DOUBLED = str.maketrans("0123456789", "0246813579")
+"""Twice a digit, with the figures of what has two added up."""
+
+_VALUES = bytes(range(256)).translate(bytes.maketrans(b"0123456789", bytes(range(10))))
+_SHORTEST_CARD, _LONGEST_CARD = 13, 19
+_CARD_BEGINS = "23456"
 _CARD = re.compile(
     r"4\d{12}(?:\d{3})?(?:\d{3})?|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|"
     r"6(?:011|5\d\d|4[4-9]\d)\d{12}|35\d{14}|3(?:0[0-5]|[68]\d)\d{11}|62\d{14,17}"
@@ -228,7 +265,12 @@ _RULES: tuple[_Rule, ...] = (
         _all,
         ("private key",),
     ),
-    _Rule("jwt", _re(rf"{_START}eyJ[\w-]{{8,}}\.[\w-]{{4,}}(?:\.[\w-]*)*"), _all, ("eyj",)),
+    _Rule(
+        "jwt",
+        _re(rf"{_START}eyJ[A-Za-z0-9_-]{{8,}}+\.[A-Za-z0-9_-]{{4,}}(?:\.[A-Za-z0-9_-]*)*"),
+        _all,
+        ("eyj",),
+    ),
     _Rule("api-key", _re(rf"{_START}sk-ant-[\w-]{{16,}}"), _all, ("sk-ant-",)),
     _Rule(
         "api-key",
@@ -274,7 +316,7 @@ _RULES: tuple[_Rule, ...] = (
         _all,
         ("ya29", "eaa", "dop_v1", "shpat", "shpss", "gsk", "xai", "r8", "pplx", "dckr_pat", "sbp"),
     ),
-    _Rule("api-key", _re(rf"{_START}SG\.[\w-]{{16,}}\.[\w-]{{16,}}"), _all, ("sg.",)),
+    _Rule("api-key", _re(rf"{_START}SG\.[A-Za-z0-9_-]{{16,}}+\.[A-Za-z0-9_-]{{16,}}"), _all, ("sg.",)),
     _Rule("api-key", _re(rf"{_START}(?:AIza[\w-]{{35,}}|GOCSPX-[\w-]{{20,}})"), _all, ("aiza", "gocspx-")),
     _Rule(
         "aws-key",
@@ -349,5 +391,6 @@ _RULES: tuple[_Rule, ...] = (
         "card",
         _re(r"(?<![A-Za-z0-9_.])\d(?:\d|[ \-\u2010-\u2015\u00a0\u3000](?=\d)){11,}(?![A-Za-z0-9_])"),
         _cards,
+        settles=True,
     ),
 )

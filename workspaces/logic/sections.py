@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import accumulate
 
 MARK = "## "
 
@@ -33,10 +35,11 @@ def fences(lines: Sequence[str]) -> list[range]:
     A fence that is never closed is none: one stray mark must not hide every heading below it.
     """
     found: list[range] = []
-    hopeless: dict[str, int] = {}  # per fence character the length from which no closing line is left
+    closings = {char: _Closings.of(lines, char) for char in "`~"}
     at = 0
     while at < len(lines):
-        end = _fence_end(lines, at, hopeless)
+        mark = _opening(lines[at])
+        end = None if mark is None else closings[mark[0]].after(at, len(mark))
         if end is not None:
             found.append(range(at, end + 1))
             at = end
@@ -67,16 +70,28 @@ def _opening(line: str) -> str | None:
     return found["mark"]
 
 
-def _fence_end(lines: Sequence[str], at: int, hopeless: dict[str, int]) -> int | None:
-    mark = _opening(lines[at])
-    if mark is None or len(mark) >= hopeless.get(mark[0], len(mark) + 1):
-        return None
-    for number in range(at + 1, len(lines)):
-        closing = _FENCE.match(lines[number])
-        if closing and closing["mark"].startswith(mark) and not closing["info"].strip():
-            return number
-    hopeless[mark[0]] = len(mark)
-    return None
+@dataclass(frozen=True, slots=True)
+class _Closings:
+    """The lines that may close a fence of one character, how long their marks are, and the longest from each on."""
+
+    lines: list[int]
+    lengths: list[int]
+    longest: list[int]
+
+    @classmethod
+    def of(cls, lines: Sequence[str], char: str) -> _Closings:
+        found = [(n, mark) for n, line in enumerate(lines) if char in line and (mark := _FENCE.match(line))]
+        found = [(n, mark) for n, mark in found if mark["mark"][0] == char and not mark["info"].strip()]
+        lengths = [len(mark["mark"]) for _, mark in found]
+        longest = list(accumulate(reversed(lengths), max))[::-1]
+        return cls([n for n, _ in found], lengths, longest)
+
+    def after(self, line: int, length: int) -> int | None:
+        """The first line behind `line` with a mark of at least `length`. Looked through only if there is one."""
+        at = bisect_right(self.lines, line)
+        if at == len(self.lines) or self.longest[at] < length:
+            return None
+        return next(self.lines[n] for n in range(at, len(self.lines)) if self.lengths[n] >= length)
 
 
 def split(text: str) -> list[Section]:
@@ -133,12 +148,69 @@ def blocks(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
     yield from ((line,) for line in lines[at:])
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Part:
-    """What stands under one heading (of any level from `## ` down); `path` names it and those above it."""
+    """What stands under one heading (of any level from `## ` down); `path` names it and those above it.
+
+    `blanks` are the blank lines at its end, `following` is the next part.
+    """
 
     path: tuple[str, ...]
     lines: list[str]
+    blanks: list[str] = field(default_factory=list)
+    following: _Part | None = None
+
+    def settle(self) -> None:
+        end = len(self.lines)
+        while end and not self.lines[end - 1].strip():
+            end -= 1
+        self.blanks = self.lines[end:]
+        del self.lines[end:]
+
+
+class _Outline:
+    """Parts in order, each found by its path and by the families it is the last of, without looking through all."""
+
+    def __init__(self, parts: Sequence[_Part]) -> None:
+        self._head = self._tail = parts[0]
+        self._by_path: dict[tuple[str, ...], _Part] = {}
+        self._last_of: dict[tuple[str, ...], _Part] = {}
+        for part in parts:
+            part.settle()
+            self._by_path.setdefault(part.path, part)
+            if part is not self._head:
+                self._insert(part, self._tail)
+
+    def place(self, part: _Part, added: list[str]) -> None:
+        """`added` at the end of the part with the same path, else as a part of its own, behind its family."""
+        known = self._by_path.get(part.path)
+        if known is not None:
+            known.lines += added[1:] if part.path else added
+            return
+        parent = part.path[:-1]
+        before = self._last_of.get(parent, self._tail) if parent else self._tail
+        blanks = len(before.blanks)
+        has_lines = before is not self._head or bool(before.lines)
+        before.blanks = [""] if has_lines else []
+        new = _Part(part.path, added, [""] * (blanks if before is self._tail else 1))
+        self._by_path[part.path] = new
+        self._insert(new, before)
+
+    def lines(self) -> Iterator[str]:
+        part: _Part | None = self._head
+        while part is not None:
+            yield from part.lines
+            yield from part.blanks
+            part = part.following
+
+    def _insert(self, part: _Part, before: _Part) -> None:
+        for depth in range(1, len(part.path) + 1):
+            family = part.path[:depth]
+            if before is self._tail or self._last_of.get(family, before) is before:
+                self._last_of[family] = part
+        part.following, before.following = before.following, part
+        if before is self._tail:
+            self._tail = part
 
 
 def union(
@@ -152,13 +224,13 @@ def union(
 
     Lines are the same when their `key` is; those of `without` are not added.
     """
-    parts = _parts(ours)
+    outline = _Outline(_parts(ours))
     have = {_block_key(block, key) for lines in (ours, without) for block in blocks(lines)}
     for part in _parts(theirs):
         added = _added(part, have, key)
         if added:
-            _place(parts, part, added)
-    return [line for part in parts for line in part.lines]
+            outline.place(part, added)
+    return list(outline.lines())
 
 
 def _parts(lines: Sequence[str]) -> list[_Part]:
@@ -196,28 +268,3 @@ def _added(part: _Part, have: set[str], key: Callable[[str], str]) -> list[str]:
         added.pop()
     is_new = bool(heading) and key(heading[0]) not in have
     return [*heading, *added] if added or is_new else []
-
-
-def _place(parts: list[_Part], part: _Part, added: list[str]) -> None:
-    for known in parts:
-        if known.path == part.path:
-            _extend(known.lines, added[1:] if part.path else added)
-            return
-    parent = part.path[:-1]
-    family = [n for n, known in enumerate(parts) if parent and known.path[: len(parent)] == parent]
-    at = family[-1] + 1 if family else len(parts)
-    before = parts[at - 1].lines
-    blanks = 0
-    while before and not before[-1].strip():
-        before.pop()
-        blanks += 1
-    if any(known.lines for known in parts[:at]):
-        before.append("")
-    parts.insert(at, _Part(part.path, added + [""] * (blanks if at == len(parts) else 1)))
-
-
-def _extend(lines: list[str], added: list[str]) -> None:
-    end = len(lines)
-    while end > 0 and not lines[end - 1].strip():
-        end -= 1
-    lines[end:end] = added

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NoReturn
 
 from workspaces.errors import BadInput
+from workspaces.logic.marks import nfkc
 from workspaces.logic.sections import MARK, Section, closed, fences, index_of, join, spaced, split
 
 
@@ -108,18 +110,24 @@ def _replace_section(current: str, content: str, heading: str | None) -> str:
     if "```" in content or "~~~" in content:
         # An open fence further up would take in the new section up to its first fence.
         sections = [replace(section, text=closed(section.text)) for section in sections]
+    places = _places(sections)
     for section in given:
-        _put(sections, replace(section, text=closed(section.text)))
+        _put(sections, places, replace(section, text=closed(section.text)))
     return join(sections)
 
 
-def _put(sections: list[Section], section: Section) -> None:
-    at = index_of(sections, section.heading or "")
+def _places(sections: Sequence[Section]) -> dict[str | None, int]:
+    """Where the first section of each heading stands."""
+    return {section.heading: n for n, section in reversed(list(enumerate(sections)))}
+
+
+def _put(sections: list[Section], places: dict[str | None, int], section: Section) -> None:
+    at = places.get(section.heading)
     if at is None:
         last = sections[-1]
         sections[-1] = replace(last, text=spaced(last.text) if last.text.strip() else "")
         sections.append(section)
-        at = len(sections) - 1
+        at = places[section.heading] = len(sections) - 1
     tidy = section.text.rstrip("\n") + "\n"
     sections[at] = Section(section.heading, 2, spaced(tidy) if at + 1 < len(sections) else tidy, section.line)
 
@@ -133,7 +141,7 @@ def _upsert(current: str, content: str, heading: str | None) -> str:
     text = _upsert_lines(body, content)
     if at is not None and text == body:
         return current
-    _put(sections, Section(heading, 2, text, 1))
+    _put(sections, _places(sections), Section(heading, 2, text, 1))
     return join(sections)
 
 
@@ -181,7 +189,7 @@ def _pair(line: str) -> _Pair | None:
     found = _PAIR.fullmatch(line)
     if found is None:
         return None
-    key = unicodedata.normalize("NFKC", found["bold"] or found["plain"]).casefold()
+    key = nfkc(found["bold"] or found["plain"]).casefold()
     return _Pair(" ".join(key.split()), line[: found.start("value")], found["value"].rstrip())
 
 

@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from integrations.clients.models.names import check_model_name
+from recall.services.index import remove_bucket
 from workspaces.errors import BadInput, Conflict, NotFound, Unprocessable
 from workspaces.logic.names import BORN_ORDER
 from workspaces.models import Agent, Bucket
@@ -131,7 +132,12 @@ def delete_agent(workspace_id: int, agent_id: int, *, confirm: str, actor: str, 
             )
         if agent.is_default and agents.exclude(pk=agent_id).exists():
             raise Unprocessable("default_agent", "Make another agent the default one first.")
+        buckets = list(
+            Bucket.objects.of_workspace(workspace_id).filter(agent=agent).values_list("pk", flat=True)
+        )
         agent.delete()
+        for bucket_id in buckets:
+            remove_bucket(bucket_id)
         record_audit(
             workspace_id,
             actor=actor,

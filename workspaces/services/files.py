@@ -3,35 +3,52 @@
 Each function runs inside the caller's `tenant(…)` and locks the file's row until the commit. A person or a
 program that names a stale base gets `Conflict`; a machine's rewrite is merged with what came between, and
 checked by code: sections that a person wrote survive word for word, and the ceiling cuts at a section.
+Whoever writes several in one transaction calls `lock_files` first.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import count
+from operator import or_
 from typing import Final
 
-from django.db.models import Q
+from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
+from django.db.models.functions import Collate
 from django.utils import timezone
 
 from workspaces.errors import BadInput, Conflict, NotFound, Unprocessable
-from workspaces.logic import strategies
-from workspaces.logic.ceiling import MARKER_LINE, Fitted, default_marker, fit
+from workspaces.logic import holding, strategies
 from workspaces.logic.diff import unified
-from workspaces.logic.guard import MAX_LOSS, Guarded, Held, guard_rewrite, held_sections, scrub
+from workspaces.logic.guard import MAX_LOSS, Held, guard_rewrite, scrub
 from workspaces.logic.merge import merge3
 from workspaces.logic.names import MAX_CONTENT_BYTES, check_content, clean_name
 from workspaces.logic.redact import redact
-from workspaces.logic.sections import section_hash, spaced, split
 from workspaces.models import File, Revision
 from workspaces.queries import content_at
 from workspaces.services.audit import record_audit
 from workspaces.types import AuthorKind, BucketRef
 
-OVERFLOW_FOLDER: Final = "archive/"
-"""Where the ceiling puts what it cut from a file: same bucket, same name below this folder; recallable."""
+# A file before what takes its overflow, then names as bytes: a write may lock the one while it holds the other.
+_IS_OVERFLOW: Final = When(name__startswith=holding.OVERFLOW_FOLDER, then=Value(1))
+_ORDER: Final = (Case(_IS_OVERFLOW, default=Value(0), output_field=IntegerField()), Collate("name", "C"))
+
+
+_TOLD: list[Callable[[BucketRef, File], None]] = []
+
+
+def on_file_written(tell: Callable[[BucketRef, File], None]) -> None:
+    """Joins those that are told of each write of a file, deletions included, in the transaction that makes it."""
+    if tell not in _TOLD:
+        _TOLD.append(tell)
+
+
+def _tell(bucket: BucketRef, file: File) -> None:
+    for tell in _TOLD:
+        tell(bucket, file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +93,33 @@ def write_file(
         proposed = redact(content).text
         return _put_guarded(bucket, file, proposed, author=author, cap=cap, is_new=is_new, base=base)
     return _put(
-        bucket, file, content, author=author, is_new=is_new, base=base, warnings=_warnings(file, content, cap)
+        bucket,
+        file,
+        content,
+        author=author,
+        is_new=is_new,
+        base=base,
+        warnings=holding.warned(file.name, content, cap=cap),
     )
 
 
 def append_to_file(bucket: BucketRef, name: str, text: str, *, author: Author, title: str = "") -> Written:
-    """Adds a paragraph at the end, stored as what it is: an append. A new file begins with `title`."""
+    """Adds a paragraph at the end, stored as what it is: an append. A new file begins with `title`.
+
+    Where a file has no room, a person is told so (`TooLarge`); what a machine appends goes on in
+    `archive/<name>.2.md`, `.3.md` and so on, and `Written` names the file that was written.
+    """
     file, is_new = _locked(bucket, clean_name(name))
     text = check_content(text).strip("\n")
     if author.kind is AuthorKind.MACHINE:
         text = scrub(redact(text).text, known=file.content).text
     if not text.strip():
-        return _unchanged(file, is_new=False)
-    return _append(bucket, file, text, author=author, title=title, is_new=is_new)
-
-
-def _append(bucket: BucketRef, file: File, text: str, *, author: Author, title: str, is_new: bool) -> Written:
-    start = f"{title}\n\n" if title and not file.content else ""
-    gap = "" if not file.content else ("\n" if file.content.endswith("\n") else "\n\n")
-    added = f"{start}{gap}{text}\n"
-    check_content(file.content + added)
-    return _put(bucket, file, file.content + added, author=author, is_new=is_new, appended=added)
+        return _as_it_is(file, is_new=False)
+    added = holding.appended(file.content, text, title=title)
+    if author.kind is AuthorKind.MACHINE and not holding.has_room(file.content, added):
+        more = _overflow(bucket, file.name, text, author=author, title=f"# More of {file.name}", first=2)
+        return replace(more, notes=(f"{file.name} is full; this went to {more.name}.",))
+    return _append(bucket, file, added, author=author, is_new=is_new)
 
 
 def edit_file(
@@ -167,8 +190,8 @@ def merge_into_file(
         author=author,
         is_new=is_new,
         base=base,
-        appended=merged[len(file.content) :] if is_append else None,
-        warnings=_warnings(file, merged, cap),
+        added=merged[len(file.content) :] if is_append else None,
+        warnings=holding.warned(file.name, merged, cap=cap),
     )
 
 
@@ -177,11 +200,12 @@ def rewrite_file(
 ) -> Written:
     """A machine's full replace, made from the content of `read_revision` (0: there was none).
 
-    What others wrote meanwhile is kept by a three-way merge; then the guards and the ceiling.
+    What others wrote meanwhile is kept by a three-way merge; then the guards and the ceiling. What no file
+    can hold is cut like what is above the ceiling: a full file stops no job.
     """
     file, is_new = _locked(bucket, clean_name(name))
     notes: tuple[str, ...] = ()
-    proposed = redact(check_content(proposed)).text.rstrip() + "\n"
+    proposed = redact(holding.of_any_size(proposed)).text.rstrip() + "\n"
     if file.head != read_revision:
         base_text = content_at(file, read_revision)
         merged = merge3(base_text, file.content, proposed, on_conflict="union")
@@ -203,6 +227,7 @@ def delete_file(bucket: BucketRef, name: str, *, author: Author, base: int | Non
     file.deleted_at = revision.created_at
     file.content, file.size, file.held = "", 0, []
     file.save(update_fields=["deleted_at", "content", "size", "held", "head", "updated_at"])
+    _tell(bucket, file)
     return Written(file.pk, file.name, file.head, before, "", is_new=False, is_changed=True)
 
 
@@ -239,8 +264,9 @@ def arrange_prompt_files(bucket: BucketRef, order: list[tuple[str, bool]], *, au
     names = [clean_name(raw) for raw, _ in order]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise BadInput("file_named_twice", f"{twice!r} is named twice.", field="files")
-    rows = File.objects.of(bucket).select_for_update().filter(deleted_at=None, head__gt=0)
-    rows = rows.filter(Q(name__in=names) | Q(enabled=True)).order_by("sort_order", "name")
+    rows = File.objects.of(bucket).filter(deleted_at=None, head__gt=0)
+    locked = _lock(rows.filter(Q(name__in=names) | Q(enabled=True)))
+    rows = File.objects.of(bucket).filter(pk__in=locked).order_by("sort_order", "name")
     files = {file.name: file for file in rows.only("name", "enabled", "sort_order")}
     if missing := next((name for name in names if name not in files), None):
         raise NotFound("file_not_found", f"There is no file {missing!r}.")
@@ -257,6 +283,18 @@ def arrange_prompt_files(bucket: BucketRef, order: list[tuple[str, bool]], *, au
         address=author.address,
         detail={"files": [{"name": name, "enabled": enabled} for name, enabled in wanted.items()]},
     )
+
+
+def lock_files(bucket: BucketRef, names: Iterable[str]) -> None:
+    """Locks the files of those names and what holds their overflow, in the one order that all keep to.
+
+    For whoever writes several in one transaction: call it once, before the first write, with all that will be
+    written; then their order is free. A name that is not there yet is made ready, and is still no file.
+    """
+    wanted = sorted({clean_name(name) for name in names})
+    _make_rows(bucket, wanted)
+    overflow = (Q(name__startswith=f"{holding.overflow_stem(name)}.") for name in wanted)
+    _lock(File.objects.of(bucket).filter(reduce(or_, overflow, Q(name__in=wanted))))
 
 
 def place_born_file(bucket: BucketRef, name: str, content: str, *, sort_order: int, author: Author) -> None:
@@ -285,63 +323,43 @@ def _put_guarded(
     """What a machine proposes, after the guards and the ceiling."""
     held = _held(file)
     guarded = guard_rewrite(before=file.content, proposed=proposed, held=held, max_loss=max_loss)
-    notes = (*notes, *_notes(guarded, max_loss))
-    fitted = _fit(guarded.text, held, cap)
+    notes = (*notes, *holding.told(guarded, max_loss=max_loss))
+    fitted = holding.fit_held(guarded.text, held, cap=cap)
     cut = fitted.cut or ""
     if cut.strip():
         archive = _archive(bucket, file.name, cut, author=author)
-        notes = (*notes, f"{len(cut)} characters above the ceiling of {cap} moved to {archive}.")
+        notes = (*notes, f"{len(cut)} characters above the ceiling moved to {archive}.")
     return _put(bucket, file, fitted.text, author=author, is_new=is_new, base=base, notes=notes, cut=cut)
-
-
-def _fit(text: str, held: tuple[Held, ...], cap: int) -> Fitted:
-    """Like `fit`, but what a person wrote is the last to go: only if it does not fit by itself."""
-    plain = fit(text, cap=cap)
-    if plain.cut is None or len(_standing(plain.text, held)) == len(_standing(text, held)):
-        return plain
-    marker = default_marker(cap)
-    sections = split(text)
-    theirs = [bool(_standing(section.text, held)) for section in sections]
-    room = cap - len(marker) - 2
-    room -= sum(len(spaced(one.text)) for one, is_theirs in zip(sections, theirs, strict=True) if is_theirs)
-    kept: list[str] = []
-    cut: list[str] = []
-    for section, is_theirs in zip(sections, theirs, strict=True):
-        ours = spaced(_unmarked(section.text)) if section.text else ""
-        if is_theirs:
-            kept.append(spaced(section.text))
-        elif not cut and len(ours) <= room:
-            kept.append(ours)
-            room -= len(ours)
-        else:
-            cut.append(ours)
-    if room < 0 or not kept:
-        return plain
-    return Fitted("".join(kept).rstrip("\n") + f"\n{marker}\n", "".join(cut))
-
-
-def _standing(text: str, held: tuple[Held, ...]) -> list[Held]:
-    """Those of `held` that are in `text` word for word; the ceiling's marker counts for nothing."""
-    there = {(one.heading, section_hash(one.text)) for one in split(_unmarked(text))}
-    return [one for one in held if (one.heading, section_hash(_unmarked(one.text))) in there]
-
-
-def _unmarked(text: str) -> str:
-    return "\n".join(line for line in text.split("\n") if not MARKER_LINE.fullmatch(line.strip()))
 
 
 def _archive(bucket: BucketRef, name: str, cut: str, *, author: Author) -> str:
     """Keeps what was cut, once, in the first archive of that file that has room; the archive's name."""
-    stem = OVERFLOW_FOLDER + name.removesuffix(".md")
-    for number in count(1):
-        archive, is_new = _locked(bucket, f"{stem}.md" if number == 1 else f"{stem}.{number}.md")
-        if cut.strip() in archive.content:
-            return archive.name
-        if not archive.content or archive.size + len(cut.encode()) + 2 <= MAX_CONTENT_BYTES:
-            title = f"# Cut from {name}"
-            _append(bucket, archive, cut.strip("\n"), author=author, title=title, is_new=is_new)
-            return archive.name
+    text = cut.strip("\n")
+    there = File.objects.of(bucket).filter(name__startswith=f"{holding.overflow_stem(name)}.")
+    for kept, content in there.values_list("name", "content").iterator(chunk_size=1):
+        if text.strip() in content:
+            return str(kept)
+    return _overflow(bucket, name, text, author=author, title=f"# Cut from {name}", first=1).name
+
+
+def _overflow(bucket: BucketRef, name: str, text: str, *, author: Author, title: str, first: int) -> Written:
+    """Appends what `name` has no room for to the first of its overflow files, from `first` on, that has."""
+    room = MAX_CONTENT_BYTES - len(text.encode()) - holding.MOST_BETWEEN
+    for number in count(first):
+        part = holding.overflow_name(name, number)
+        # A full one is not locked: of a file's overflow a write holds one.
+        if File.objects.of(bucket).filter(name=part, size__gt=max(room, 0)).exists():
+            continue
+        file, is_new = _locked(bucket, part)
+        fitting = (holding.appended(file.content, text, title=one) for one in (title, ""))
+        added = next((one for one in fitting if holding.has_room(file.content, one)), None)
+        if added is not None or not file.content:
+            return _append(bucket, file, added or text, author=author, is_new=is_new)
     raise AssertionError("count() has no end")
+
+
+def _append(bucket: BucketRef, file: File, added: str, *, author: Author, is_new: bool) -> Written:
+    return _put(bucket, file, file.content + added, author=author, is_new=is_new, added=added)
 
 
 def _put(
@@ -352,57 +370,25 @@ def _put(
     author: Author,
     is_new: bool,
     base: int | None = None,
-    appended: str | None = None,
+    added: str | None = None,
     warnings: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
     cut: str = "",
 ) -> Written:
     before = file.content
     if content == before and file.deleted_at is None and file.head:
-        return _unchanged(file, is_new=is_new, warnings=warnings, notes=notes)
+        return _as_it_is(file, is_new=is_new, warnings=warnings, notes=notes)
     check_content(content)
-    kind = Revision.Kind.FULL if appended is None else Revision.Kind.APPEND
-    _revise(
-        bucket,
-        file,
-        kind=kind,
-        content=content if appended is None else appended,
-        whole=content,
-        author=author,
-        base=base,
-    )
-    held = _held_after(before, content, _held(file), author=author, is_append=appended is not None)
+    kind = Revision.Kind.FULL if added is None else Revision.Kind.APPEND
+    stored = content if added is None else added
+    _revise(bucket, file, kind=kind, content=stored, whole=content, author=author, base=base)
+    held = holding.held_after(before, content, _held(file), by=author.kind, is_append=added is not None)
     file.held = [{"heading": one.heading, "text": one.text} for one in held]
     file.content, file.size, file.deleted_at = content, len(content.encode()), None
     file.save(update_fields=["content", "size", "held", "head", "updated_at", "deleted_at"])
-    return Written(
-        file.pk,
-        file.name,
-        file.head,
-        before,
-        content,
-        is_new=is_new,
-        is_changed=True,
-        warnings=warnings,
-        cut=cut,
-        notes=notes,
-        base=file.head - 1,
-    )
-
-
-def _held_after(
-    before: str, content: str, held: tuple[Held, ...], *, author: Author, is_append: bool
-) -> list[Held]:
-    """What is person-held after a write. Nobody but a person makes a section held.
-
-    What is appended to a held section becomes part of it: a later rewrite must not take it for a change.
-    """
-    if author.kind is AuthorKind.PERSON:
-        return list(held_sections(before, content, held))
-    if is_append:
-        were_held = {one.heading for one in held}
-        return [one for one in held_sections(before, content, held) if one.heading in were_held]
-    return _standing(content, held)
+    _tell(bucket, file)
+    written = _as_it_is(file, is_new=is_new, warnings=warnings, notes=notes)
+    return replace(written, before=before, is_changed=True, cut=cut, base=file.head - 1)
 
 
 def _revise(
@@ -438,7 +424,7 @@ def _revise(
     return revision
 
 
-def _unchanged(
+def _as_it_is(
     file: File, *, is_new: bool, warnings: tuple[str, ...] = (), notes: tuple[str, ...] = ()
 ) -> Written:
     return Written(
@@ -460,21 +446,21 @@ def _locked(bucket: BucketRef, name: str) -> tuple[File, bool]:
 
     The row is made if it is missing; its `head` is 0 until its first revision.
     """
-    now: datetime = timezone.now()
-    File.unscoped.bulk_create(
-        [
-            File(
-                workspace_id=bucket.workspace_id,
-                bucket_id=bucket.id,
-                name=name,
-                created_at=now,
-                updated_at=now,
-            )
-        ],
-        ignore_conflicts=True,
-    )
+    _make_rows(bucket, [name])
     file = File.objects.of(bucket).select_for_update().get(name=name)
     return file, file.head == 0 or file.deleted_at is not None
+
+
+def _make_rows(bucket: BucketRef, names: Sequence[str]) -> None:
+    now = timezone.now()
+    where = {"workspace_id": bucket.workspace_id, "bucket_id": bucket.id}
+    rows = [File(**where, name=name, created_at=now, updated_at=now) for name in names]
+    File.unscoped.bulk_create(rows, ignore_conflicts=True)
+
+
+def _lock(rows: QuerySet[File]) -> list[int]:
+    """The ids of those rows, each locked in its turn."""
+    return list(rows.select_for_update().order_by(*_ORDER).values_list("pk", flat=True))
 
 
 def _existing(bucket: BucketRef, name: str) -> File:
@@ -495,36 +481,14 @@ def _check_base(file: File, base: int | None) -> None:
             f"{file.name} has no revision {base}; it is at {file.head}.",
             currentRevision=file.head,
         )
+    names = {"before_name": f"{file.name}@{base}", "after_name": f"{file.name}@{file.head}"}
     raise Conflict(
         "stale_revision",
         f"{file.name} is at revision {file.head}, not {base}; the diff shows what changed since.",
         currentRevision=file.head,
-        diff=unified(
-            content_at(file, base),
-            file.content,
-            before_name=f"{file.name}@{base}",
-            after_name=f"{file.name}@{file.head}",
-        ),
+        diff=unified(content_at(file, base), file.content, **names),
     )
 
 
 def _held(file: File) -> tuple[Held, ...]:
     return tuple(Held(one["heading"], one["text"]) for one in file.held)
-
-
-def _warnings(file: File, content: str, cap: int) -> tuple[str, ...]:
-    if not cap or len(content) <= cap:
-        return ()
-    return (f"{file.name} has {len(content)} characters; above {cap} a rewrite by the agent is cut.",)
-
-
-def _notes(guarded: Guarded, max_loss: float) -> tuple[str, ...]:
-    notes = []
-    if guarded.restored:
-        parts = ", ".join(heading or "the head of the file" for heading in guarded.restored)
-        notes.append(f"Kept word for word what a person wrote: {parts}.")
-    if guarded.refused:
-        notes.append(f"{len(guarded.refused)} lines were refused.")
-    if guarded.lost_share > max_loss:
-        notes.append(f"{guarded.lost_share:.0%} of the earlier lines would have been lost; they were kept.")
-    return tuple(notes)

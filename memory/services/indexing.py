@@ -1,0 +1,98 @@
+"""What is said and written becomes recallable in the transaction that stores it; its vector follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, time
+from functools import partial
+from typing import Final
+
+from django.conf import settings
+from django.db import transaction
+
+from memory.models import Conversation, Message
+from recall.services.index import put_units, remove_sources, replace_source
+from recall.types import RecordKind, Unit
+from workspaces import outbox
+from workspaces.logic.passages import Source, passages_of
+from workspaces.models import File
+from workspaces.tenancy import tenant
+from workspaces.types import BucketRef
+
+EMBED: Final = "recall.embed"
+"""The topic of embedding: what has no vector yet, of one bucket."""
+
+_SPOKEN: Final = frozenset({"user", "assistant"})
+
+
+def index_messages(
+    bucket: BucketRef, conversation: Conversation, rows: Sequence[Message], *, called: str, agent: str = ""
+) -> None:
+    """Adds messages to the index and asks for their vectors. `conversation.length` counts those before them."""
+    units = []
+    for position, row in enumerate(rows, start=conversation.length):
+        if row.role in _SPOKEN and row.content and not row.failed:
+            speaker = row.speaker or (called if row.is_owner else agent if row.role == "assistant" else "")
+            units.append(
+                Unit(
+                    kind=RecordKind.MESSAGE,
+                    source_id=row.pk,
+                    part=0,
+                    text=row.content,
+                    thread=conversation.pk,
+                    position=position,
+                    speaker=speaker[:128],
+                    at=row.at,
+                    root=row.pk,
+                )
+            )
+    if units:
+        put_units(bucket.id, units)
+        _ask_for_vectors(bucket)
+
+
+def index_file(bucket: BucketRef, file: File) -> None:
+    """The index of a file is that of its passages as they stand; a deleted file has none."""
+    units = []
+    if file.deleted_at is None:
+        for position, passage in enumerate(passages_of(Source(file.pk, file.name, "", file.content))):
+            day = passage.day
+            units.append(
+                Unit(
+                    kind=RecordKind.FILE,
+                    source_id=file.pk,
+                    part=passage.line,
+                    text=passage.searched,
+                    thread=file.pk,
+                    position=position,
+                    at=datetime.combine(day, time(12), UTC) if day else None,
+                )
+            )
+    replace_source(bucket.id, RecordKind.FILE, file.pk, units)
+    if units:
+        _ask_for_vectors(bucket)
+
+
+def _ask_for_vectors(bucket: BucketRef) -> None:
+    """After the commit, in a transaction of its own: the lane's lock must not be held while files are.
+
+    Should the process die in between, the next write of the bucket asks again: what has no vector is known.
+    """
+    if settings.MATE_EMBEDDER != "none":
+        transaction.on_commit(partial(_emit, bucket), robust=True)
+
+
+def _emit(bucket: BucketRef) -> None:
+    with tenant(bucket):
+        outbox.emit(bucket, EMBED, key="waiting")
+
+
+def forget_messages(ids: Iterable[int]) -> None:
+    """Takes messages out of the index."""
+    remove_sources(RecordKind.MESSAGE, ids)
+
+
+def embedded_text(text: str, speaker: str, at: datetime | None) -> str:
+    """A message as it is embedded: with its day and speaker (measured: without the date 5.8 points of recall less)."""
+    said = f"{speaker}: {text}" if speaker else text
+    return f"[{at.day} {at:%B %Y}] {said}" if at else said

@@ -1,0 +1,120 @@
+"""Records get their vectors, questions theirs; without an embedder words alone answer, and say so."""
+
+from __future__ import annotations
+
+import pytest
+
+from integrations.clients.errors import ProviderError
+from memory.services import embedding
+from memory.services.embedding import BATCH
+from recall.models import Record, Vector
+from tests import factories
+from tests.memory.test_extract import tell
+from workspaces.outbox import drain
+
+
+class Fake:
+    """Tells texts about food from others; two numbers are enough."""
+
+    name = "fake"
+    dimensions = 2
+
+    def __init__(self):
+        self.passages: list[str] = []
+        self.is_away = False
+
+    def _vector(self, text):
+        if self.is_away:
+            raise ProviderError("The embedder is away.", retryable=True, kind="unavailable")
+        return [0.6, 0.8] if any(word in text for word in ("peanut", "nuts", "food")) else [1.0, 0.0]
+
+    def embed_passages(self, texts):
+        self.passages += texts
+        return [self._vector(text) for text in texts]
+
+    def embed_query(self, text):
+        return self._vector(text)
+
+
+@pytest.fixture
+def embedder(settings, monkeypatch):
+    fake = Fake()
+    settings.MATE_EMBEDDER = "fake"
+    monkeypatch.setattr(embedding, "_embedder", lambda _name, _timeout: fake)
+    return fake
+
+
+def ask(world, query, **more):
+    body = {"query": query, "endUserId": "nora"} | more
+    return world.bob.client().post(f"/api/v1/memory/{world.agent_id}/search", body).json()
+
+
+def test_what_was_said_is_embedded_with_its_day_and_found_by_meaning(committed, embedder):
+    world = factories.acme()
+    tell(world)
+    drain()
+    assert Vector.objects.count() == Record.objects.count() > 0
+    assert any(text.startswith("[") and "I love skiing" in text for text in embedder.passages)
+    answer = ask(world, "nuts", kinds=["message"])
+    assert "peanuts" in answer["results"][0]["text"]
+    assert "reason" not in answer["providers"][0]
+
+
+def test_an_embedder_that_is_away_delays_the_vector_never_the_write(committed, embedder):
+    world = factories.acme()
+    embedder.is_away = True
+    tell(world)
+    drain()
+    assert Record.objects.exists()
+    assert not Vector.objects.exists()
+    answer = ask(world, "peanuts", kinds=["message"])
+    assert "peanuts" in answer["results"][0]["text"]
+    assert "words only" in answer["providers"][0]["reason"]
+
+
+def test_a_long_talk_is_embedded_batch_by_batch(committed, embedder):
+    world = factories.acme()
+    tell(world, [f"I visited town number {n}." for n in range(2 * BATCH + 3)])
+    drain()
+    assert Vector.objects.count() == Record.objects.count() >= 2 * BATCH + 3
+
+
+def test_a_deleted_conversation_is_found_no_more(committed, embedder):
+    world = factories.acme()
+    tell(world, ("I keep bees in the garden.",))
+    drain()
+    assert ask(world, "bees", kinds=["message"])["results"]
+    world.bob.client().delete(f"/api/v1/memory/{world.agent_id}/conversations/c1?endUserId=nora")
+    assert ask(world, "bees", kinds=["message"])["results"] == []
+    assert not Vector.objects.filter(record__kind="message").exists()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"query": ""},
+        {"query": 5},
+        {"query": "x", "topK": 0},
+        {"query": "x", "topK": 1000},
+        {"query": "x", "kinds": ["moon"]},
+        {"query": "x\0"},
+        {"query": "x", "from": "soon"},
+        {"query": "x", "colour": "red"},
+    ],
+)
+def test_bad_searches_are_refused_by_name(acme, bad):
+    url = f"/api/v1/memory/{acme.agent_id}/search"
+    answer = acme.bob.client().post(url, bad)
+    assert answer.status_code == 400
+    assert answer.json()["errors"]
+
+
+def test_nobody_finds_what_another_said(acme, umbra):
+    tell(acme, ("I keep bees in the garden.",))
+    assert ask(acme, "bees")["results"]
+    url = f"/api/v1/memory/{acme.agent_id}/search"
+    for who in ({"endUserId": "sven"}, {}):
+        assert acme.bob.client().post(url, {"query": "bees"} | who).json()["results"] == []
+    own = f"/api/v1/memory/{umbra.agent_id}/search"
+    assert umbra.mallory.client().post(own, {"query": "bees", "endUserId": "nora"}).json()["results"] == []
+    assert umbra.mallory.client().post(url, {"query": "bees", "endUserId": "nora"}).status_code == 404
