@@ -31,22 +31,33 @@ BEAT_EVERY_S: Final = 5.0
 class Sweep:
     """The threads. `start` once, `stop` at the end; they survive a database that is away."""
 
-    def __init__(self, *, every: float = EVERY_S, kind: str = "worker") -> None:
+    def __init__(
+        self, *, every: float = EVERY_S, beat_every: float = BEAT_EVERY_S, kind: str = "worker"
+    ) -> None:
         self._every = every
         self._kind = kind
         self._stopped = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(look, seconds), name=name, daemon=True)
+            for name, look, seconds in (
+                ("outbox-sweep", self._work, every),
+                ("heartbeat", self._beat, beat_every),
+            )
+        ]
 
     def start(self) -> None:
         """Begins to look, and to say that the process lives: apart, since a message may take minutes."""
-        for name, look, every in (
-            ("outbox-sweep", self._work, self._every),
-            ("heartbeat", self._beat, BEAT_EVERY_S),
-        ):
-            threading.Thread(target=self._run, args=(look, every), name=name, daemon=True).start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         """Ends after the message that is being worked."""
         self._stopped.set()
+
+    def join(self) -> None:
+        """Waits for that end."""
+        for thread in self._threads:
+            thread.join()
 
     def _run(self, look: Callable[[], None], every: float) -> None:
         while not self._stopped.is_set():

@@ -73,6 +73,7 @@ _SENTENCE = re.compile(
     r"[.!?。！？…]*[\"'”’)」』]*"
 )
 _SPACES = re.compile(r"\s+")
+_WIDE_SPACES = re.compile(r"[^\S\n]{2,}")
 _CJK = re.compile(f"[{CJK_CLASS}]")
 _HAN_RUN = re.compile(r"[\u4e00-\u9fff]{2,}")
 
@@ -543,7 +544,7 @@ def statements(sentence: str, *, after: str = "") -> list[Statement]:
 
 def _readable(sentence: str) -> str:
     """With single spaces, and no longer than the patterns for statements are made for."""
-    return _SPACES.sub(" ", sentence)[:MAX_READ]
+    return _WIDE_SPACES.sub(" ", sentence)[:MAX_READ]
 
 
 def _with_subject(sentence: str) -> str:

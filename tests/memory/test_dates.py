@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.logic.dates import annotate, has_absolute_date, resolve, shown
+from tests.deadline import deadline
 
 MONDAY = date(2023, 5, 8)
 LEAP = date(2024, 2, 29)
@@ -166,3 +167,10 @@ def test_annotating_twice_changes_nothing_and_loses_nothing(parts, said_on):
     assert all(first.end <= second.start for first, second in pairwise(hits))
     remaining = iter(once)
     assert all(char in remaining for char in text)
+
+
+@pytest.mark.parametrize("text", ["上" * 250_000, "下" * 250_000, "two" + " " * 250_000, "yesterday" + " " * 250_000])
+def test_dates_are_found_in_linear_time(text):
+    with deadline():
+        resolve(text, said_on=MONDAY)
+        annotate(text, MONDAY)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.logic.echo import CLOSE, OPEN, fence, strip, strip_echoes
+from tests.deadline import deadline
 
 BLOCK = fence("- 2023-05-07: I love jasmine tea")
 
@@ -74,3 +75,53 @@ def test_sentences_that_repeat_what_was_recalled_are_taken_out(answer, left):
 def test_nothing_is_an_echo_of_nothing():
     assert strip_echoes("I love tea.", []).removed == 0
     assert strip_echoes("...", ["..."]).text == "..."
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("What does <memory-context> mean?", "What does  mean?"),
+        ("What does </memory-context> mean?", "What does  mean?"),
+        ("What is a <memory-context and why?", "What is a  and why?"),
+        (f"What does <memory-context> mean? {BLOCK} hi", "What does  mean?  hi"),
+        ("See <memory-<memory-context>context> here", "See  here"),
+        # Like ours, and never closed or never opened.
+        ('hi <memory-context note="x"> secret', "hi"),
+        ("hi <memory-context>\nsecret", "hi"),
+        ("hi <memory-context> \nsecret", "hi"),
+        ("secret\n  </memory-context> hi", "hi"),
+    ],
+)
+def test_only_a_mark_like_ours_takes_along_what_stands_beside_it(text, left):
+    assert strip(text).text == left
+
+
+def test_marks_that_close_up_to_new_ones_again_and_again_are_made_harmless():
+    nested = "<memory-" * 50 + "<memory-context>" + "context>" * 50
+    assert "<memory-context" not in strip(nested).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<" + " " * 250_000,
+        "＜" + "\n" * 250_000,
+        "<memory-context" * 17_000,
+        "<memory-context>" * 16_000,
+        "</memory-context>" * 15_000,
+        "\n</memory-context>" * 14_000,
+        "<memory-context>\n" * 15_000,
+        "a" + "\u0301\u0316" * 125_000,
+    ],
+)
+def test_marks_are_found_in_linear_time(text):
+    with deadline():
+        strip(text)
+        fence(text)
+        strip_echoes(text, [text[:2000]])
+
+
+def test_repetitions_are_found_in_linear_time():
+    with deadline():
+        strip_echoes("x. " * 80_000, ["x. " * 80_000])
+        strip_echoes("".join(f"a b c{n}. " for n in range(30_000)), [f"a b d{n}" for n in range(30_000)])

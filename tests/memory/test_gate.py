@@ -14,6 +14,7 @@ from memory.logic.gate import (
     is_explicit_remember,
     remember_requests,
 )
+from tests.deadline import deadline
 
 REQUESTS = """
 Remember this: my bike is blue.
@@ -253,3 +254,28 @@ def test_a_turn_held_back_by_a_cooldown_knows_until_when():
 def test_any_text_gets_an_answer(text):
     assert is_explicit_remember(text) in {True, False}
     assert is_explicit_remember(text) or not remember_requests(text)
+
+
+def test_what_is_asked_below_a_quoted_line_is_heard():
+    assert remember_requests("> you said so\nRemember that I have a cat.") == ["I have a cat."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "remember, please" + " " * 19_000 + "x",
+        "请" * 20_000,
+        "你要" * 10_000,
+        "一定要" * 6_000,
+        "“" * 20_000,
+        "你记得" * 6_000,
+        "기억해" + " " * 19_000 + "x",
+        "remember " + "and " * 5_000,
+        "ﷺ" * 20_000,
+        "a" + "\u0301\u0316" * 10_000,
+    ],
+)
+def test_a_request_is_looked_for_in_linear_time(text):
+    with deadline():
+        is_explicit_remember(text)
+        remember_requests(text)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from memory.logic.transcript import Line, build
 from memory.prompts.extract import Extract, ExtractAnswer, ExtractGiven, parse
 from memory.prompts.repair import UnusableAnswer, ask_again
+from tests.deadline import deadline
 
 DAY = datetime(2024, 5, 8, 9, 30, tzinfo=UTC)
 GOOD = {
@@ -456,3 +457,45 @@ def test_the_day_of_the_talk_counts_not_today():
     assert "(2023-05-01 to 2023-05-07)" in some(answer.daily_entry)
     assert "- (2023-05-08) I went hiking" in some(answer.memory_update)
     assert date(2023, 5, 8).isoformat() not in some(answer.daily_entry)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>" * 37_000,
+        '"\\' * 130_000,
+        '{"\\' * 87_000,
+        "{" * 260_000,
+        "[" * 260_000,
+        "{}" * 130_000,
+        '{"a":' * 52_000,
+        "{" * 32 + '"" ' * 87_000,
+        "{" + ", " * 130_000,
+    ],
+)
+def test_a_senseless_answer_is_refused_in_linear_time(text):
+    with deadline(), pytest.raises(UnusableAnswer):
+        parse(text)
+
+
+@pytest.mark.parametrize("depth", [100, 400, 700, 900, 5_000])
+def test_an_answer_nested_without_end_is_refused(depth):
+    with suppress(UnusableAnswer):
+        parse('{"should_update": true, "reason": ' + "[" * depth + "]" * depth + "}")
+
+
+def test_a_quotation_mark_without_a_partner_hides_no_bracket():
+    assert parse("So: {'should_update': False, 'reason': 'five inches, 5\\x22'} that is it").reason
+    assert parse("Here: {'should_update': False, 'reason': 'a \" b'}").reason == 'a " b'
+
+
+def test_a_greeting_gives_the_name_in_the_next_sentence():
+    answer = learn(("owner", "Hello! I am Nora, I work as a nurse."))
+    assert "**Name**: Nora" in answer.profile_update
+
+
+@pytest.mark.parametrize("text", ["hey sure " * 40 + "to", "I like tea, " * 600, "I like cheese. " * 100])
+def test_a_window_is_worked_in_linear_time_beside_a_large_file(text):
+    items = "".join(f"- Likes x{n} (2024-01-01)\n" for n in range(8_000))
+    with deadline():
+        learn(("owner", f"{text}. I went to Rome yesterday."), profile=f"## Preferences\n\n{items}")

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.prompts.reply import Reply, ReplyGiven, relevant
+from tests.deadline import deadline
 
 RECALLED = (
     "--- PROFILE.md ---\n# Profile\n\n## About\n\n- **Home**: Berlin (2024-05-01)\n- **Work**: nurse (2024-05-01)",
@@ -83,3 +84,9 @@ def test_every_quoted_line_was_recalled(message, recalled):
 def test_the_question_to_a_model_is_what_was_assembled():
     given_turn = ReplyGiven("the system text", RECALLED, (), "hi")
     assert (Reply().system(given_turn), Reply().user(given_turn)) == ("the system text", "hi")
+
+
+@pytest.mark.parametrize("text", ["a. " * 87_000, "I ate. " * 37_000, "I" + " " * 260_000, "我" * 260_000, "e\u0301" * 130_000])
+def test_a_very_long_message_is_answered_in_linear_time(text):
+    with deadline():
+        assert reply(text)

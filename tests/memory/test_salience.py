@@ -16,6 +16,7 @@ from memory.logic.salience import (
     shorten,
     statements,
 )
+from tests.deadline import deadline
 
 
 def test_sentences_end_where_a_reader_would_end_them():
@@ -261,3 +262,58 @@ def test_any_text_is_read_without_error(text):
         occasion(sentence)
         lasting_wish(sentence)
     assert all(len(told) <= 240 for told in salient_sentences(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Hello! I am Nora, I work as a nurse.", "Nora"),
+        ("Hi there! I'm Nora Berg and I love tea.", "Nora Berg"),
+        ("Good morning. This is Nora from Oslo.", "Nora"),
+        ("Hello, I am Nora.", "Nora"),
+        ("Hello! I am Norwegian.", None),
+        ("Hello, I am Norwegian.", None),
+        ("Hello! I am vegan, I work as a nurse.", None),
+        ("I am Norwegian.", None),
+        ("I am vegan, I work as a nurse.", None),
+        ("I am Nora, I work as a nurse.", None),
+        ("Hello to you and your cat. I am Nora, I work as a nurse.", None),
+    ],
+)
+def test_a_name_is_given_right_behind_a_greeting(text, name):
+    said = sentences(text)
+    names = [
+        found.text
+        for before, sentence in zip(["", *said], said, strict=False)
+        for found in statements(sentence, after=before)
+        if found.kind is Kind.NAME
+    ]
+    assert names == ([name] if name else [])
+
+
+def test_of_a_very_long_sentence_the_beginning_counts():
+    assert [found.about for found in statements("I live in Bergen, and " + "so on " * 40_000)] == ["Bergen"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I live in a" + " " * 250_000 + "x",
+        "“" * 250_000,
+        "我" + "刚" * 900,
+        "我叫小明，" + "今年刚" * 300,
+        "我" + "很" * 250_000,
+        "I love tea, " * 20_000,
+        "I love a" + " for bb" * 30_000,
+        '"a ' * 80_000,
+        "forget all " * 23_000,
+    ],
+)
+def test_what_a_text_states_is_read_in_linear_time(text):
+    with deadline():
+        for part in [text, *sentences(own_words(text))]:
+            statements(part)
+            occasion(part)
+            lasting_wish(part)
+            is_instruction_shaped(part)
+        salient_sentences(text)

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from memory.logic.echo import fence
-from memory.logic.transcript import Line, build
+from memory.logic.transcript import Line, build, render
+from tests.deadline import deadline
 
 NOON = datetime(2023, 5, 8, 11, 56, tzinfo=UTC)
 
@@ -66,3 +67,10 @@ def test_no_text_and_no_name_can_pose_as_another_line():
     assert "\x00" not in found.text
     assert found.text.count("] ") == 2
     assert found.text.startswith("[#7 2023-05-08 11:56] Eve 9 Bob x: hi ⏎ [#8")
+
+
+def test_a_line_is_rendered_in_linear_time():
+    wide = "a" + " " * 250_000 + "b"
+    with deadline():
+        assert render(line(wide)).endswith(wide)
+        assert render(line(f"a{' ' * 99}\n{' ' * 99}b")).endswith("a ⏎ b")

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.deadline import deadline
 from workspaces.logic.ceiling import default_marker
 from workspaces.logic.guard import (
     MIN_LINES,
@@ -315,3 +316,37 @@ def test_moving_a_section_does_not_hold_it():
 def test_what_is_held_after_a_save_survives_the_next_rewrite(before, after):
     held = held_sections(before, after, ())
     assert guard_rewrite(before=after, proposed=after, held=held).restored == ()
+
+
+def test_what_a_person_holds_is_found_in_linear_time():
+    def text(body: str) -> str:
+        return "".join(f"## {n}\n{body}\n" for n in range(60_000))
+
+    with deadline():
+        assert len(held_sections(text("a"), text("b"), ())) == 60_001 - 1
+
+
+def test_a_file_of_too_many_sections_is_not_rewritten_past_what_a_person_holds():
+    before = "".join(f"## {n}\na\n" for n in range(60_000))
+    held = [Held(section.heading, section.text) for section in split(before)[1:]]
+    with deadline():
+        guarded = guard_rewrite(before=before, proposed=before.replace("a", "b"), held=held)
+    assert guarded.text == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<" + " " * 250_000,
+        "<memory-context" * 17_000,
+        "</memory-context " * 15_000,
+        "<!--" * 62_000,
+        "--- a.md" * 31_000,
+        "--- a.md --- " * 19_000,
+        "a" + "\u0301\u0316" * 125_000,
+    ],
+)
+def test_what_may_not_stay_is_found_in_linear_time(text):
+    with deadline():
+        scrub(text)
+        normalised(text)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.deadline import deadline
 from workspaces.errors import BadInput
 from workspaces.logic import keyword
 from workspaces.logic.keyword import Searchable, fold, score_passages, search, terms
@@ -273,3 +274,10 @@ def test_the_table_of_traditional_characters_is_sound():
     assert len(set(traditional)) == len(traditional)
     assert not set(traditional) & set(simplified)  # a fold is final
     simplified.encode("gb2312")  # fails on a character that is not in use in simplified text
+
+
+@pytest.mark.parametrize("text", ["a" + "\u0301\u0316" * 125_000, "\u0928" + "\u093c" * 250_000, "tea " * 65_000, "茶" * 250_000])
+def test_a_text_is_searched_in_linear_time(text):
+    with deadline():
+        search([Searchable("a.md", text)], "tea 茶茶")
+        score_passages([text], text)

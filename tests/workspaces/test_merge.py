@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.deadline import deadline
 from workspaces.logic.merge import merge3
 
 TEXTS = st.lists(
@@ -128,3 +129,11 @@ def test_a_conflict_is_settled_as_asked(base, ours, theirs, with_ours, with_unio
 def test_a_conflict_is_told_with_all_three_sides_and_its_line():
     (conflict,) = merge3("a\nb\nc", "a\nB\nc", "a\nbb\nc", on_conflict="ours").conflicts
     assert (conflict.line, conflict.base, conflict.ours, conflict.theirs) == (2, "b", "B", "bb")
+
+
+def test_changes_that_all_meet_are_merged_in_linear_time():
+    base = [f"- {n}" for n in range(1_900)]
+    ours = "\n".join("- x" if n % 2 else line for n, line in enumerate(base))
+    theirs = "\n".join("- y" if n % 3 else line for n, line in enumerate(base))
+    with deadline():
+        assert merge3("\n".join(base), ours, theirs, on_conflict="union").conflicts

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.deadline import deadline
 from workspaces.logic.redact import redact
 
 # Put together at run time, so that no scanner takes the test for a leak.
@@ -187,3 +188,40 @@ def test_long_monotonous_text_takes_linear_time(piece, size):
 def test_a_second_pass_changes_nothing(parts):
     once = redact("".join(parts))
     assert redact(once.text) == type(once)(once.text, 0, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4111-" * 52_000,
+        "4111 1111 1111 1111 " * 13_000,
+        "1-" * 130_000,
+        "4" * 260_000,
+        _j("ey", "J中-z1z中") * 32_000,
+        _j("ey", "J") + "a" * 260_000,
+        _j("S", "G.") * 87_000,
+        "password" + " " * 250_000 + "x",
+        "token=" * 43_000,
+        "http://a:" * 29_000,
+    ],
+)
+def test_secrets_are_found_in_linear_time(text):
+    with deadline():
+        redact(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        # Whole groups alone, the first of them with four digits at least, and one after another.
+        ("1234 4111 1111 1111 1111 1234", "1234 [redacted:card] 1234"),
+        ("4111 1111 1111 1111 5500-0000-0000-0004", "[redacted:card] [redacted:card]"),
+        ("3782 822463 10005", "[redacted:card]"),
+        ("411 1111 1111 1111 11", "411 1111 1111 1111 11"),
+        ("4111 1111 1111 1112", "4111 1111 1111 1112"),
+        ("４１１１ １１１１ １１１１ １１１１", "[redacted:card]"),
+        ("1 4222222222222 2", "1 [redacted:card] 2"),
+    ],
+)
+def test_a_card_is_found_among_groups_of_digits(text, left):
+    assert redact(text).text == left

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.deadline import deadline
 from workspaces.logic.sections import (
     blocks,
     closed,
@@ -149,3 +150,25 @@ def test_a_union_with_itself_adds_nothing(text):
 
 def test_a_union_leaves_out_what_it_is_told_to():
     assert union(["- a"], ["- old", "- new"], without=["- old"]) == ["- a", "- new"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [f"## {n}" for n in range(60_000)],
+        [line for n in range(20_000) for line in ("## a", f"### {n}", "x")],
+        ["```"] * 60_000,
+        ["`" * n for n in range(500, 3, -1)] + ["```"] * 40_000,
+    ],
+)
+def test_parts_are_joined_in_linear_time(lines):
+    with deadline():
+        assert len(union(["## z"], lines)) >= len(set(lines))
+        assert len(union(lines, ["## z", "y"])) > len(lines)
+
+
+def test_many_lines_for_a_part_with_many_blank_lines_take_linear_time():
+    ours = ["## a", *[""] * 100_000]
+    theirs = [line for n in range(20_000) for line in ("## b", "## a", f"- {n}")]
+    with deadline():
+        assert union(ours, theirs)[1] == "- 0"

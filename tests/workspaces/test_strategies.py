@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.deadline import deadline
 from workspaces.errors import BadInput
 from workspaces.logic.sections import closed, index_of, split
 from workspaces.logic.strategies import Strategy, apply
@@ -157,3 +160,15 @@ def test_replacing_a_section_leaves_the_others_alone(current, content):
         return [closed(one.text).rstrip() for n, one in enumerate(sections) if n != at]
 
     assert others(apply("replace_section", current, content, heading="A")) == others(current)
+
+
+def test_many_sections_are_replaced_in_linear_time():
+    content = "".join(f"## {n}\nb\n" for n in range(40_000))
+    with deadline():
+        assert apply("replace_section", content.replace("b", "a"), content).count("\nb\n") == 40_000
+
+
+@pytest.mark.parametrize("text", ["**" + " " * 250_000, " " * 250_000 + "x", "a" * 250_000, "- " * 125_000])
+def test_a_pair_is_read_in_linear_time(text):
+    with deadline(), suppress(BadInput):
+        apply("upsert_kv", text, text)

@@ -1,4 +1,4 @@
-"""Faults found in review; each test names what must hold."""
+"""The sweep lives through what happens to it."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def test_the_worker_lives_while_the_sweep_works_something_long(committed, monkey
     register("test.long", family="test", handle=handle)
     with tenant(world.team):
         emit(world.team, "test.long")
-    swept = sweep.Sweep(every=0.02)
+    swept = sweep.Sweep(every=0.02, beat_every=0.02)
     swept.start()
     assert done.wait(2 * WAIT_S)
     swept.stop()
-    swept._thread.join()
+    swept.join()
     assert found == [True]
 
 
@@ -60,9 +60,9 @@ def test_the_sweep_outlives_every_error_of_the_database(committed, monkeypatch):
 
     monkeypatch.setattr(outbox, "work_one", work_one)
     monkeypatch.setattr(threading, "excepthook", lambda _args: None)
-    swept = sweep.Sweep(every=0.02)
+    swept = sweep.Sweep(every=0.02, beat_every=0.02)
     swept.start()
     is_alive = looked.wait(WAIT_S)
     swept.stop()
-    swept._thread.join()
+    swept.join()
     assert is_alive
