@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-DEADLINE_S = 20.0
+DEADLINE_S = 10.0
 """Seconds of this process's own time, far above what linear work takes and far below what squared work does."""
 
 

@@ -14,7 +14,7 @@ from memory.models import Conversation, Message
 from recall.services.index import put_units, remove_sources, replace_source
 from recall.types import RecordKind, Unit
 from workspaces import outbox
-from workspaces.logic.passages import Source, passages_of
+from workspaces.logic.passages import Passage, Source, passages_of
 from workspaces.models import File
 from workspaces.tenancy import tenant
 from workspaces.types import BucketRef
@@ -51,26 +51,36 @@ def index_messages(
         _ask_for_vectors(bucket)
 
 
-def index_file(bucket: BucketRef, file: File) -> None:
-    """The index of a file is that of its passages as they stand; a deleted file has none."""
-    units = []
-    if file.deleted_at is None:
-        for position, passage in enumerate(passages_of(Source(file.pk, file.name, "", file.content))):
-            day = passage.day
-            units.append(
-                Unit(
-                    kind=RecordKind.FILE,
-                    source_id=file.pk,
-                    part=passage.line,
-                    text=passage.searched,
-                    thread=file.pk,
-                    position=position,
-                    at=datetime.combine(day, time(12), UTC) if day else None,
-                )
-            )
-    replace_source(bucket.id, RecordKind.FILE, file.pk, units)
-    if units:
+def index_file(bucket: BucketRef, file: File, *, kept_lines: int = 0) -> None:
+    """The index of a file is that of its passages as they stand; a deleted file has none.
+
+    After an append (`kept_lines` stand as before) only what was added is looked at: a diary only grows.
+    """
+    passages = passages_of(Source(file.pk, file.name, "", file.content)) if file.deleted_at is None else []
+    fresh = [
+        _unit(file, passage, position)
+        for position, passage in enumerate(passages)
+        if passage.line > kept_lines
+    ]
+    if kept_lines:
+        put_units(bucket.id, fresh)
+    else:
+        replace_source(bucket.id, RecordKind.FILE, file.pk, fresh)
+    if fresh:
         _ask_for_vectors(bucket)
+
+
+def _unit(file: File, passage: Passage, position: int) -> Unit:
+    day = passage.day
+    return Unit(
+        kind=RecordKind.FILE,
+        source_id=file.pk,
+        part=passage.line,
+        text=passage.searched,
+        thread=file.pk,
+        position=position,
+        at=datetime.combine(day, time(12), UTC) if day else None,
+    )
 
 
 def _ask_for_vectors(bucket: BucketRef) -> None:

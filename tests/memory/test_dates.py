@@ -169,7 +169,9 @@ def test_annotating_twice_changes_nothing_and_loses_nothing(parts, said_on):
     assert all(char in remaining for char in text)
 
 
-@pytest.mark.parametrize("text", ["上" * 250_000, "下" * 250_000, "two" + " " * 250_000, "yesterday" + " " * 250_000])
+@pytest.mark.parametrize(
+    "text", ["上" * 75_000, "下" * 75_000, "two" + " " * 75_000, "yesterday" + " " * 75_000]
+)
 def test_dates_are_found_in_linear_time(text):
     with deadline():
         resolve(text, said_on=MONDAY)

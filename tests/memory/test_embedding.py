@@ -10,7 +10,11 @@ from memory.services.embedding import BATCH
 from recall.models import Record, Vector
 from tests import factories
 from tests.memory.test_extract import tell
+from workspaces.models import File
 from workspaces.outbox import drain
+from workspaces.services.files import Author, append_to_file, write_file
+from workspaces.tenancy import tenant
+from workspaces.types import AuthorKind
 
 
 class Fake:
@@ -87,6 +91,28 @@ def test_a_deleted_conversation_is_found_no_more(committed, embedder):
     world.bob.client().delete(f"/api/v1/memory/{world.agent_id}/conversations/c1?endUserId=nora")
     assert ask(world, "bees", kinds=["message"])["results"] == []
     assert not Vector.objects.filter(record__kind="message").exists()
+
+
+def test_the_index_of_a_file_is_the_same_whether_it_grew_or_was_written_whole(acme):
+    lines = ["# Day", "", "## Morning", "- Tea with Ida.", "- A letter came.", "", "## Evening", "- We sang."]
+    author = Author(AuthorKind.PERSON, "user:1")
+    with tenant(acme.team):
+        write_file(acme.team, "whole.md", "\n".join(lines) + "\n", author=author)
+        write_file(acme.team, "grown.md", "\n".join(lines[:4]) + "\n", author=author)
+        for line in lines[4:]:
+            append_to_file(acme.team, "grown.md", line, author=author)
+        texts = {file.name: file.content for file in File.objects.of(acme.team)}
+        ids = dict(File.objects.of(acme.team).values_list("name", "pk"))
+    indexed = {
+        name: list(
+            Record.objects.filter(kind="file", source_id=ids[name])
+            .order_by("position")
+            .values_list("position", "content_hash")
+        )
+        for name in ("whole.md", "grown.md")
+    }
+    assert indexed["whole.md"] == indexed["grown.md"] != []
+    assert texts["grown.md"].startswith("\n".join(lines[:4]))
 
 
 @pytest.mark.parametrize(

@@ -323,11 +323,11 @@ def test_what_a_person_holds_is_found_in_linear_time():
         return "".join(f"## {n}\n{body}\n" for n in range(60_000))
 
     with deadline():
-        assert len(held_sections(text("a"), text("b"), ())) == 60_001 - 1
+        assert len(held_sections(text("a"), text("b"), ())) == 60_000
 
 
 def test_a_file_of_too_many_sections_is_not_rewritten_past_what_a_person_holds():
-    before = "".join(f"## {n}\na\n" for n in range(60_000))
+    before = "".join(f"## {n}\na\n" for n in range(18_000))
     held = [Held(section.heading, section.text) for section in split(before)[1:]]
     with deadline():
         guarded = guard_rewrite(before=before, proposed=before.replace("a", "b"), held=held)

@@ -276,7 +276,9 @@ def test_the_table_of_traditional_characters_is_sound():
     simplified.encode("gb2312")  # fails on a character that is not in use in simplified text
 
 
-@pytest.mark.parametrize("text", ["a" + "\u0301\u0316" * 125_000, "\u0928" + "\u093c" * 250_000, "tea " * 65_000, "茶" * 250_000])
+@pytest.mark.parametrize(
+    "text", ["a" + "\u0301\u0316" * 60_000, "\u0928" + "\u093c" * 120_000, "tea " * 30_000, "茶" * 120_000]
+)
 def test_a_text_is_searched_in_linear_time(text):
     with deadline():
         search([Searchable("a.md", text)], "tea 茶茶")

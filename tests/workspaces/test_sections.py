@@ -155,10 +155,10 @@ def test_a_union_leaves_out_what_it_is_told_to():
 @pytest.mark.parametrize(
     "lines",
     [
-        [f"## {n}" for n in range(60_000)],
-        [line for n in range(20_000) for line in ("## a", f"### {n}", "x")],
-        ["```"] * 60_000,
-        ["`" * n for n in range(500, 3, -1)] + ["```"] * 40_000,
+        [f"## {n}" for n in range(24_000)],
+        [line for n in range(8_000) for line in ("## a", f"### {n}", "x")],
+        ["```"] * 24_000,
+        ["`" * n for n in range(500, 3, -1)] + ["```"] * 16_000,
     ],
 )
 def test_parts_are_joined_in_linear_time(lines):
@@ -168,7 +168,7 @@ def test_parts_are_joined_in_linear_time(lines):
 
 
 def test_many_lines_for_a_part_with_many_blank_lines_take_linear_time():
-    ours = ["## a", *[""] * 100_000]
-    theirs = [line for n in range(20_000) for line in ("## b", "## a", f"- {n}")]
+    ours = ["## a", *[""] * 40_000]
+    theirs = [line for n in range(8_000) for line in ("## b", "## a", f"- {n}")]
     with deadline():
         assert union(ours, theirs)[1] == "- 0"

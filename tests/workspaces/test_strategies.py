@@ -163,9 +163,9 @@ def test_replacing_a_section_leaves_the_others_alone(current, content):
 
 
 def test_many_sections_are_replaced_in_linear_time():
-    content = "".join(f"## {n}\nb\n" for n in range(40_000))
+    content = "".join(f"## {n}\nb\n" for n in range(20_000))
     with deadline():
-        assert apply("replace_section", content.replace("b", "a"), content).count("\nb\n") == 40_000
+        assert apply("replace_section", content.replace("b", "a"), content).count("\nb\n") == 20_000
 
 
 @pytest.mark.parametrize("text", ["**" + " " * 250_000, " " * 250_000 + "x", "a" * 250_000, "- " * 125_000])

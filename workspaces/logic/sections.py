@@ -35,6 +35,8 @@ def fences(lines: Sequence[str]) -> list[range]:
     A fence that is never closed is none: one stray mark must not hide every heading below it.
     """
     found: list[range] = []
+    if not any("```" in line or "~~~" in line for line in lines):
+        return found
     closings = {char: _Closings.of(lines, char) for char in "`~"}
     at = 0
     while at < len(lines):
@@ -52,6 +54,8 @@ def closed(text: str) -> str:
 
     For text on its way into a file: an open fence would take in what follows up to the next fence there.
     """
+    if "```" not in text and "~~~" not in text:
+        return text
     lines = text.split("\n")
     code = {number for fence in fences(lines) for number in fence}
     for number, line in enumerate(lines):

@@ -9,12 +9,12 @@ Whoever writes several in one transaction calls `lock_files` first.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count
 from operator import or_
-from typing import Final
+from typing import Final, Protocol
 
 from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 from django.db.models.functions import Collate
@@ -37,18 +37,24 @@ _IS_OVERFLOW: Final = When(name__startswith=holding.OVERFLOW_FOLDER, then=Value(
 _ORDER: Final = (Case(_IS_OVERFLOW, default=Value(0), output_field=IntegerField()), Collate("name", "C"))
 
 
-_TOLD: list[Callable[[BucketRef, File], None]] = []
+class Told(Protocol):
+    """Somebody who is told of each write. The first `kept_lines` of the content stand as they stood before."""
+
+    def __call__(self, bucket: BucketRef, file: File, *, kept_lines: int = 0) -> None: ...
 
 
-def on_file_written(tell: Callable[[BucketRef, File], None]) -> None:
+_TOLD: list[Told] = []
+
+
+def on_file_written(tell: Told) -> None:
     """Joins those that are told of each write of a file, deletions included, in the transaction that makes it."""
     if tell not in _TOLD:
         _TOLD.append(tell)
 
 
-def _tell(bucket: BucketRef, file: File) -> None:
+def _tell(bucket: BucketRef, file: File, *, kept_lines: int = 0) -> None:
     for tell in _TOLD:
-        tell(bucket, file)
+        tell(bucket, file, kept_lines=kept_lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +392,7 @@ def _put(
     file.held = [{"heading": one.heading, "text": one.text} for one in held]
     file.content, file.size, file.deleted_at = content, len(content.encode()), None
     file.save(update_fields=["content", "size", "held", "head", "updated_at", "deleted_at"])
-    _tell(bucket, file)
+    _tell(bucket, file, kept_lines=0 if added is None else len(before.splitlines()))
     written = _as_it_is(file, is_new=is_new, warnings=warnings, notes=notes)
     return replace(written, before=before, is_changed=True, cut=cut, base=file.head - 1)
 
