@@ -182,8 +182,8 @@ _TAIL = re.compile(
 )
 _BARE = re.compile(
     r"(?:[\W_]|that|this|it|me|please|for me|about (?:this|that|me)|in (?:your )?(?:memory|mind)|for (?:later|next time|"
-    r"the future)|this|esto|eso|lo|ça|cela|das|es|isso|isto|это|questo|一下|这个|这件事|这一点|这点|哦|啊|吧|了|"
-    r"これ|それ|を|は|이거|이것|을|를|꼭|ください|下さい|ね|我|我的话|请|帮我|default|well|always)*",
+    r"the future)|esto|eso|lo|ça|cela|das|es|isso|isto|это|questo|一下|这个|这件事|这一点|这点|哦|啊|吧|了|"
+    r"これ|それ|を|は|이거|이것|을|를|꼭|ください|下さい|ね|我的话|我|请|帮我|default|well|always)*+",
     re.IGNORECASE,
 )
 _SIMPLIFIED = str.maketrans(

@@ -267,6 +267,7 @@ def test_what_is_asked_below_a_quoted_line_is_heard():
         "请" * 20_000,
         "你要" * 10_000,
         "一定要" * 6_000,
+        "Remember: " + "this " * 60 + "x",
         "“" * 20_000,
         "你记得" * 6_000,
         "기억해" + " " * 19_000 + "x",
