@@ -29,7 +29,7 @@ from workspaces.llm import RULES, Answered, ask
 from workspaces.logic.names import MEMORY, PROFILE, daily_note, is_daily_note
 from workspaces.models import Change, Run
 from workspaces.outbox import Delivery, LeaseLostError, ParkError
-from workspaces.services.files import Author, Written, append_to_file, rewrite_file
+from workspaces.services.files import Author, Written, append_to_file, lock_files, rewrite_file
 from workspaces.tenancy import tenant
 from workspaces.types import AuthorKind, BucketRef, RunStatus
 
@@ -214,12 +214,14 @@ def _write(job: Job, run: Run, window: Window, answer: ExtractAnswer) -> list[Wr
     if not answer.should_update:
         return []
     author = Author(AuthorKind.MACHINE, ACTOR, reason=answer.reason[:300], run_id=run.pk)
+    note = daily_note(window.day)
+    wanted = ((note, answer.daily_entry), (MEMORY, answer.memory_update), (PROFILE, answer.profile_update))
+    # All at once and in the one order, so that nobody who writes several files waits for us in turn.
+    lock_files(job.target, [name for name, text in wanted if text and text.strip()])
     written: list[Written] = []
     if answer.daily_entry and answer.daily_entry.strip():
         written.append(
-            append_to_file(
-                job.target, daily_note(window.day), answer.daily_entry, author=author, title=f"# {window.day}"
-            )
+            append_to_file(job.target, note, answer.daily_entry, author=author, title=f"# {window.day}")
         )
     rewrites = (
         (MEMORY, answer.memory_update, window.memory, job.settings.count(_M + "memory-md-max-chars")),
