@@ -79,7 +79,8 @@ def clean_environment() -> dict[str, str]:
         )
         # An empty value counts as not given, and keeps what the file says out.
         kept |= {name: "" for name in told if name in _NAMES or name.startswith(_OURS)}
-    return kept
+    # These journeys are about losing nothing; words are enough for them, and two cores are not many.
+    return kept | {"MATE_EMBEDDER": "none"}
 
 
 @dataclass
