@@ -277,7 +277,14 @@ def test_the_table_of_traditional_characters_is_sound():
 
 
 @pytest.mark.parametrize(
-    "text", ["a" + "\u0301\u0316" * 60_000, "\u0928" + "\u093c" * 120_000, "tea " * 30_000, "茶" * 120_000]
+    "text",
+    [
+        "a" + "\u0301\u0316" * 60_000,
+        "\u0928" + "\u093c" * 120_000,
+        "tea " * 30_000,
+        "茶" * 120_000,
+        "1-" * 60_000,
+    ],
 )
 def test_a_text_is_searched_in_linear_time(text):
     with deadline():

@@ -344,8 +344,9 @@ def _forms(word: re.Match[str]) -> Iterator[tuple[str, int, int]]:
     pieces = list(_PIECE.finditer(text))
     if len(pieces) == 1 and pieces[0][0] == text:
         return
+    is_contracted = "'" in text
     for piece in pieces:
-        if len(piece[0]) > 1 or "'" not in text:
+        if len(piece[0]) > 1 or not is_contracted:
             yield piece[0], start + piece.start(), start + piece.end()
     if "-" in text and "".join(piece[0] for piece in pieces) == text.replace("-", ""):
         yield text.replace("-", ""), start, end
