@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from workspaces.logic.marks import nfkc
+from recall.logic.combining import nfkc
 
 CRON_SOURCE = "cron"
 MAX_LOOKED_AT = 20_000

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from memory.logic import gate, salience
 from memory.logic.echo import ECHO_OVERLAP, overlap
-from workspaces.logic.marks import nfkc
+from recall.logic.combining import nfkc
 from workspaces.logic.tokens import cjk_share
 from workspaces.types import Prompt
 

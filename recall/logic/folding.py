@@ -8,6 +8,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from recall.logic.combining import nfkc
+
 # Thai, Lao, Burmese, Khmer; Han with its marks, kana, bopomofo, Hangul: a run of these is not a word.
 WINDOWED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff"
@@ -84,7 +86,7 @@ def normalized(text: str) -> str:
     """NFKC without what is not seen, apostrophes as `'`; case, accents and characters are kept."""
     if text.isascii():
         return text.replace("\x00", "")
-    return unicodedata.normalize("NFKC", _DROPPED.sub("", text)).replace("’", "'").replace("‘", "'")
+    return nfkc(_DROPPED.sub("", text)).replace("’", "'").replace("‘", "'")
 
 
 def folded(text: str) -> str:
@@ -92,7 +94,7 @@ def folded(text: str) -> str:
     plain = normalized(text)
     if plain.isascii():
         return plain.lower()
-    return unicodedata.normalize("NFKC", plain.casefold()).translate(FOLD_TABLE)
+    return nfkc(plain.casefold()).translate(FOLD_TABLE)
 
 
 @lru_cache(maxsize=16384)

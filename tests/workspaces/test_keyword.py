@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recall.logic import folding
 from tests.deadline import deadline
 from workspaces.errors import BadInput
-from workspaces.logic import keyword
 from workspaces.logic.keyword import Searchable, fold, score_passages, search, terms
 
 
@@ -269,7 +269,7 @@ def test_scoring_no_passages_gives_no_scores():
 
 
 def test_the_table_of_traditional_characters_is_sound():
-    traditional, simplified = keyword._TRADITIONAL[::2], keyword._TRADITIONAL[1::2]
+    traditional, simplified = folding.TRADITIONAL[::2], folding.TRADITIONAL[1::2]
     assert len(traditional) == len(simplified) > 1000
     assert len(set(traditional)) == len(traditional)
     assert not set(traditional) & set(simplified)  # a fold is final

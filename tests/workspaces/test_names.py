@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.deadline import deadline
 from workspaces.errors import BadInput, TooLarge
 from workspaces.logic.names import (
     BORN_ORDER,
@@ -157,3 +158,8 @@ def test_content_is_bounded_in_bytes_not_characters():
         check_content("é" * (MAX_CONTENT_BYTES // 2) + "a")
     assert refused.value.code == "file_too_large"
     assert refused.value.fields == {"size": MAX_CONTENT_BYTES + 1, "limit": MAX_CONTENT_BYTES}
+
+
+def test_a_name_of_nothing_but_accents_is_refused_at_once():
+    with deadline(), pytest.raises(BadInput, match="characters long"):
+        clean_name("a" + "\u0301\u0316" * 125_000 + ".md")

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from workspaces.logic.marks import nfkc
+from recall.logic.combining import nfkc
 from workspaces.logic.sections import (
     MARK,
     Section,

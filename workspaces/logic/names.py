@@ -32,6 +32,9 @@ def clean_name(raw: str) -> str:
 
     Raises BadInput `bad_file_name`.
     """
+    if len(raw) > 4 * MAX_NAME_CHARS:
+        # Before it is normalised, which takes quadratic time on nothing but accents.
+        _refuse(raw, f"is {len(raw)} characters long; use at most {MAX_NAME_CHARS}")
     name = unicodedata.normalize("NFC", raw)
     if len(name) > MAX_NAME_CHARS:
         _refuse(raw, f"is {len(name)} characters long; use at most {MAX_NAME_CHARS}")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NoReturn
 
+from recall.logic.combining import nfkc
 from workspaces.errors import BadInput
-from workspaces.logic.marks import nfkc
 from workspaces.logic.sections import MARK, Section, closed, fences, index_of, join, spaced, split
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recall.logic.combining import MOST_MARKS, nfkc
 from tests.deadline import deadline
-from workspaces.logic.marks import MOST_MARKS, nfkc
 
 MARKS = st.text(alphabet="a\u0301\u0316\u05b0 é\u3099か", max_size=25)
 
