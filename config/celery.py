@@ -8,6 +8,8 @@ from typing import Any
 from celery import Celery, bootsteps
 from kombu.entity import Exchange, Queue
 
+from config import broker
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 os.environ.setdefault("MATE_PROCESS", "worker")
 
@@ -38,7 +40,7 @@ def _configure() -> dict[str, Any]:
         "beat_scheduler": "django_celery_beat.schedulers:DatabaseScheduler",
         "timezone": "UTC",
     }
-    if settings.CELERY_BROKER_URL.startswith("filesystem"):
+    if settings.CELERY_BROKER_URL == broker.URL:
         for name in ("queue", "control"):
             (settings.BROKER_DIR / name).mkdir(parents=True, exist_ok=True)
         conf["broker_transport_options"] = {

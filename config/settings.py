@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 from psycopg.conninfo import conninfo_to_dict
 
+from config import broker
 from config.embedded import urls_of
 from config.env import ensure_secrets, read_env
 from workspaces.logic.registry import ENV_NAMES, check_environment
@@ -122,7 +123,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- celery ---------------------------------------------------------------------------------------------
 BROKER_DIR = DATA_DIR / "broker"
-CELERY_BROKER_URL = ENV.celery_broker_url or "filesystem://"
+CELERY_BROKER_URL = ENV.celery_broker_url or broker.URL
 
 # --- web ------------------------------------------------------------------------------------------------
 AUTH_PASSWORD_VALIDATORS = [
@@ -185,7 +186,10 @@ LOGGING = {
             "()": structlog.stdlib.ProcessorFormatter,
             "processors": [
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.dev.ConsoleRenderer(colors=False),
+                # Plain: a traceback that shows local variables would put people's words into the log.
+                structlog.dev.ConsoleRenderer(
+                    colors=False, exception_formatter=structlog.dev.plain_traceback
+                ),
             ],
             "foreign_pre_chain": [
                 structlog.stdlib.add_log_level,
