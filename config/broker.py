@@ -22,7 +22,8 @@ URL: Final = "embedded://"
 class Channel(filesystem.Channel):
     """Writes beside, then renames."""
 
-    def _put(self, queue: str, payload: dict[str, Any], **kwargs: Any) -> None:  # noqa: ARG002 - kombu's signature
+    # kombu's own two signatures differ from each other.
+    def _put(self, queue: str, payload: dict[str, Any], **kwargs: Any) -> None:  # type: ignore[override]  # noqa: ARG002
         name = f"{round(time.monotonic() * 1000)}_{uuid.uuid4()}.{queue}.msg"
         self._write(Path(self.data_folder_in) / name, payload)
 
