@@ -9,7 +9,8 @@ from datetime import date, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from django.db.models import Count, F
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
 
 from memory.logic.gate import GateInput, Verdict, decide, is_explicit_remember
 from memory.logic.transcript import Transcript, build
@@ -27,10 +28,10 @@ from workspaces.tenancy import tenant
 from workspaces.types import BucketRef, Reach, Scope
 
 _M: Final = "mate.memory."
-MOST_CONVERSATIONS: Final = 200
-"""Conversations that one run looks at, the latest; what is left over comes with the next turn."""
-MOST_LOOKED_AT: Final = 1000
-"""The latest waiting messages of all of them that are looked at for an explicit request."""
+PAGE: Final = 200
+"""Conversations that are judged at a time, the latest first; an older page is looked at when none of it may go."""
+LOOKED_AT: Final = 50
+"""The latest waiting messages of each that are looked at for an explicit request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class Stretch:
     """One stretch of the backlog, with the files as they stood when it was read."""
 
     conversation: Conversation
@@ -107,31 +108,48 @@ def _team_of(own: BucketRef) -> BucketRef:
 
 
 def judge(job: Job, delivery: Delivery, *, now: datetime) -> list[Judged]:
-    """Every conversation with a backlog and its verdict, in the order in which things were said. Four queries."""
+    """Conversations with a backlog and the verdict of each, in the order in which things were said: the latest page
+    in which one may go, and those that came before it on the way there. Three queries a page."""
     manual = delivery.payload.get("conversation")
-    with tenant(job.reach):
-        rows = Conversation.objects.of(job.own)
-        rows = rows.filter(pk=manual) if manual else rows.filter(last_message__gt=F("extracted_upto"))
-        newest = list(rows.annotate(count=Count("messages")).order_by("-last_message")[:MOST_CONVERSATIONS])
-        said = _waiting_words(job, newest)
-        failed = set(
-            Message.objects.of(job.own)
-            .filter(pk__in=[one.last_message for one in newest], failed=True)
-            .values_list("conversation_id", flat=True)
-        )
-    return [
-        Judged(
-            one,
-            _verdict(
-                job, one, said.get(one.pk, []), is_manual=bool(manual), has_failed=one.pk in failed, now=now
-            ),
-        )
-        for one in sorted(newest, key=lambda one: (one.last_at, one.pk))
-    ]
+    found: list[Judged] = []
+    before: int | None = None
+    while True:
+        with tenant(job.reach):
+            rows = Conversation.objects.of(job.own)
+            rows = rows.filter(pk=manual) if manual else rows.filter(last_message__gt=F("extracted_upto"))
+            if before is not None:
+                rows = rows.filter(last_message__lt=before)
+            page = list(rows.order_by("-last_message")[:PAGE])
+            said = _waiting_words(job, page)
+            failed = set(
+                Message.objects.of(job.own)
+                .filter(pk__in=[one.last_message for one in page], failed=True)
+                .values_list("conversation_id", flat=True)
+            )
+        judged = [
+            Judged(
+                one,
+                _verdict(
+                    job,
+                    one,
+                    said.get(one.pk, []),
+                    is_manual=bool(manual),
+                    has_failed=one.pk in failed,
+                    now=now,
+                ),
+            )
+            for one in page
+        ]
+        found += judged
+        if len(page) < PAGE or any(one.verdict.go for one in judged):
+            return sorted(found, key=lambda one: (one.conversation.last_at, one.conversation.pk))
+        before = page[-1].last_message
 
 
 def _waiting_words(job: Job, conversations: Sequence[Conversation]) -> dict[int, list[Message]]:
-    """What people said in each that waits, the latest first."""
+    """The latest that people said in each and that waits, the latest first: of a conversation that is too short
+    yet, all."""
+    most = max(LOOKED_AT, job.settings.count(_M + "min-messages-for-summarize"))
     rows = (
         Message.objects.of(job.own)
         .filter(
@@ -139,7 +157,9 @@ def _waiting_words(job: Job, conversations: Sequence[Conversation]) -> dict[int,
             role="user",
             pk__gt=F("conversation__extracted_upto"),
         )
-        .order_by("-pk")[:MOST_LOOKED_AT]
+        .annotate(place=Window(RowNumber(), partition_by="conversation_id", order_by="-pk"))
+        .filter(place__lte=most)
+        .order_by("-pk")
     )
     found: dict[int, list[Message]] = {}
     for row in rows:
@@ -162,7 +182,7 @@ def _verdict(
             auto_enabled=settings.flag(_M + "auto-summarize-enabled"),
             source=conversation.source,
             skip_cron=settings.flag(_M + "skip-cron-conversations"),
-            message_count=conversation.count,  # type: ignore[attr-defined]  # annotated above
+            message_count=conversation.length,
             min_messages=settings.count(_M + "min-messages-for-summarize"),
             last_user_length=len(said[0].content) if said else 0,
             min_length=settings.count(_M + "min-user-message-length"),
@@ -175,7 +195,7 @@ def _verdict(
     )
 
 
-def read_window(job: Job, conversation: Conversation) -> Window | None:
+def read_window(job: Job, conversation: Conversation) -> Stretch | None:
     """The next messages of one day, and the files as they stand; None when the backlog is worked through."""
     with tenant(job.reach):
         conversation = Conversation.objects.of(job.own).filter(pk=conversation.pk).first()
@@ -186,7 +206,7 @@ def read_window(job: Job, conversation: Conversation) -> Window | None:
         day = waiting[0].at.astimezone(job.zone).date()
         messages = _same_day(waiting, day, job.zone)
         injected = recalled_texts(conversation, question_ids=[message.pk for message in messages])
-        return Window(
+        return Stretch(
             conversation=conversation,
             messages=messages,
             transcript=build(

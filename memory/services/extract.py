@@ -20,8 +20,7 @@ from integrations.clients.errors import ProviderError
 from memory.logic.gate import Reason
 from memory.models import Conversation, ExtractionState
 from memory.prompts.extract import Extract, ExtractAnswer, ExtractGiven
-from memory.services import backlog
-from memory.services.backlog import Job, Judged, Window, judge, load_job, read_window
+from memory.services.backlog import Job, Judged, Stretch, judge, load_job, read_window
 from memory.services.turns import EXTRACT
 from workspaces import outbox
 from workspaces.access import open_for_job
@@ -77,28 +76,21 @@ def handle_extraction(delivery: Delivery) -> None:
             _close_queued(own, delivery, reason="agent_gone")
         return
     judged = judge(job, delivery, now=timezone.now())
-    going = [one for one in judged if one.verdict.go]
-    held_until = [one.verdict.until for one in judged if one.verdict.until is not None]
     run = _left_behind(job, delivery)
-    if not going and run is None:
-        _hold_back(job, delivery, judged, until=min(held_until, default=None))
+    if not _may_go(judged) and run is None:
+        _hold_back(job, delivery, judged, until=_held_until(judged))
         return
-    run = _begin(job, delivery, run, going)
+    run = _begin(job, delivery, run, _may_go(judged))
     tally = _Tally.of(run)
     try:
-        if not _work_through(job, delivery, run, going, tally):
+        left = _work_through(job, delivery, run, judged, tally)
+        if left is None:
             # Not done in one sitting: the rest comes at once, and the lane is free for a moment.
             with delivery.deferring(job.reach, until=timezone.now()):
                 pass
             return
-        # More than was looked at, or some that a cooldown holds: they come again by themselves.
-        _finish(
-            job,
-            delivery,
-            run,
-            tally,
-            comes_again=bool(held_until) or len(judged) == backlog.MOST_CONVERSATIONS,
-        )
+        # What a cooldown holds comes again by itself.
+        _finish(job, delivery, run, tally, comes_again=_held_until(left) is not None)
     except LeaseLostError:
         raise
     except Exception as error:  # the run tells it; the outbox's door retries, then parks
@@ -106,16 +98,32 @@ def handle_extraction(delivery: Delivery) -> None:
         raise
 
 
-def _work_through(job: Job, delivery: Delivery, run: Run, going: Sequence[Judged], tally: _Tally) -> bool:
-    """Works the backlog, window by window; False when its time is up before the end."""
+def _may_go(judged: Sequence[Judged]) -> list[Judged]:
+    return [one for one in judged if one.verdict.go]
+
+
+def _held_until(judged: Sequence[Judged]) -> datetime | None:
+    """When the first of those that a cooldown holds may go."""
+    return min((one.verdict.until for one in judged if one.verdict.until is not None), default=None)
+
+
+def _work_through(
+    job: Job, delivery: Delivery, run: Run, judged: Sequence[Judged], tally: _Tally
+) -> Sequence[Judged] | None:
+    """Works the backlog, window by window and page by page: what is left then, which no gate lets through; None
+    when the time of a sitting is up before."""
     began = time.monotonic()
-    for one in going:
-        while (window := read_window(job, one.conversation)) is not None:
-            if time.monotonic() - began > SITTING_S:
-                return False
-            answered = _think(job, window)
-            _apply(job, delivery, run, window, answered, tally)
-    return True
+    while going := _may_go(judged):
+        for one in going:
+            while (window := read_window(job, one.conversation)) is not None:
+                if time.monotonic() - began > SITTING_S:
+                    return None
+                answered = _think(job, window)
+                _apply(job, delivery, run, window, answered, tally)
+        if delivery.payload.get("conversation"):
+            return []
+        judged = judge(job, delivery, now=timezone.now())
+    return judged
 
 
 def queue_manual(own: BucketRef, conversation: Conversation, *, actor: str) -> Run:
@@ -138,7 +146,7 @@ def queue_manual(own: BucketRef, conversation: Conversation, *, actor: str) -> R
 # --- think ------------------------------------------------------------------------------------------------
 
 
-def _think(job: Job, window: Window) -> Answered[ExtractAnswer] | None:
+def _think(job: Job, window: Stretch) -> Answered[ExtractAnswer] | None:
     """The answer, by the model or by rules; None when the window holds no words of anybody."""
     if not window.transcript.lines:
         return None
@@ -180,7 +188,7 @@ def _apply(  # noqa: PLR0917 - the window's parts, each once
     job: Job,
     delivery: Delivery,
     run: Run,
-    window: Window,
+    window: Stretch,
     answered: Answered[ExtractAnswer] | None,
     tally: _Tally,
 ) -> None:
@@ -210,7 +218,7 @@ def _apply(  # noqa: PLR0917 - the window's parts, each once
         _store_tally(run, tally)
 
 
-def _write(job: Job, run: Run, window: Window, answer: ExtractAnswer) -> list[Written]:
+def _write(job: Job, run: Run, window: Stretch, answer: ExtractAnswer) -> list[Written]:
     if not answer.should_update:
         return []
     author = Author(AuthorKind.MACHINE, ACTOR, reason=answer.reason[:300], run_id=run.pk)
@@ -238,7 +246,7 @@ def _write(job: Job, run: Run, window: Window, answer: ExtractAnswer) -> list[Wr
     return changed
 
 
-def _note_change(run: Run, written: Written, window: Window) -> None:
+def _note_change(run: Run, written: Written, window: Stretch) -> None:
     Change.objects.create(
         workspace_id=run.workspace_id,
         bucket_id=run.bucket_id,
@@ -349,7 +357,8 @@ def _hold_back(job: Job, delivery: Delivery, judged: Sequence[Judged], *, until:
         if _close_queued(job.own, delivery, reason=reason.value if reason else "conversation_gone"):
             return
         for one in judged:
-            if one.verdict.reason in _TOLD:
+            is_told = one.conversation.skip_told_upto >= one.conversation.last_message
+            if one.verdict.reason in _TOLD and not is_told:
                 _tell_skipped(job, one)
 
 

@@ -197,13 +197,33 @@ def test_the_question_of_a_turn_whose_process_died_is_still_extracted(acme):
 
 
 def test_every_conversation_of_a_large_backlog_is_worked_without_another_turn(acme, monkeypatch):
-    monkeypatch.setattr(backlog, "MOST_CONVERSATIONS", 2)
-    override(acme, "cooldown-minutes", 0)
-    for n in range(3):
+    monkeypatch.setattr(backlog, "PAGE", 2)
+    for n in range(5):
         opened = tell(acme, conversation=f"c{n}")
     drain()
-    drain(now=timezone.now() + timedelta(hours=1))
-    assert [conversation_of(opened, f"c{n}").extracted_upto > 0 for n in range(3)] == [True] * 3
+    assert [conversation_of(opened, f"c{n}").extracted_upto > 0 for n in range(5)] == [True] * 5
+
+
+def test_conversations_that_are_held_back_do_not_hide_an_older_one(acme, monkeypatch):
+    monkeypatch.setattr(backlog, "PAGE", 2)
+    opened = tell(acme, conversation="long")
+    for n in range(5):
+        tell(acme, conversation=f"short-{n}", texts=["Hello."])
+    drain()
+    assert "peanut" in file_of(opened, "PROFILE.md")
+    assert conversation_of(opened, "long").extracted_upto > 0
+    assert conversation_of(opened, "short-4").extracted_upto == 0
+
+
+@pytest.mark.parametrize("count", [2, 60])
+def test_a_long_conversation_does_not_hide_what_was_said_in_another(acme, monkeypatch, count):
+    monkeypatch.setattr(backlog, "LOOKED_AT", 3)
+    override(acme, "min-messages-for-summarize", 2)
+    override(acme, "min-user-message-length", 20)
+    opened = tell(acme, conversation="c0")
+    tell(acme, conversation="c1", texts=[f"It is the {n}th time that I say it." for n in range(count)])
+    drain()
+    assert [conversation_of(opened, f"c{n}").extracted_upto > 0 for n in range(2)] == [True] * 2
 
 
 # --- poison -----------------------------------------------------------------------------------------------
