@@ -7,7 +7,6 @@ import math
 import os
 import shutil
 import socket
-import ssl
 import subprocess
 import sys
 import threading
@@ -39,32 +38,6 @@ from tests.stubs.embed_server import CHILD
 from tests.stubs.openai_server import Fail, Raw, Request, StubServer
 
 PATIENCE_S = 20.0  # only spent when something is broken
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_tls_context() -> Iterator[None]:
-    """Reading the system's certificates takes longer than any of these tests, and none of them uses TLS."""
-    context = ssl.create_default_context()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ssl, "create_default_context", lambda *args, **kwargs: context)
-        yield
-
-
-@pytest.fixture(autouse=True)
-def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.startswith(("AWS_", "OPENAI_", "EMBED_STUB_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
-
-
-@pytest.fixture
-def server() -> Iterator[StubServer]:
-    with StubServer() as stub:
-        yield stub
-        stub.assert_done()
 
 
 def dot(one: Sequence[float], other: Sequence[float]) -> float:

@@ -4,10 +4,9 @@ import asyncio
 import binascii
 import json
 import os
-import ssl
 import struct
 import threading
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import ContextVar
@@ -43,32 +42,6 @@ HALF_A_STREAM = (
     b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":'
     b'[{"index":0,"delta":{"role":"assistant","content":"Half"},"finish_reason":null}]}\n\n'
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_tls_context() -> Iterator[None]:
-    """Reading the system's certificates takes longer than any of these tests, and none of them uses TLS."""
-    context = ssl.create_default_context()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ssl, "create_default_context", lambda *args, **kwargs: context)
-        yield
-
-
-@pytest.fixture(autouse=True)
-def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.startswith(("AWS_", "OPENAI_", "ANTHROPIC_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
-
-
-@pytest.fixture
-def server() -> Iterator[StubServer]:
-    with StubServer() as stub:
-        yield stub
-        stub.assert_done()
 
 
 def stub_model(server: StubServer, name: str = "openai:stub") -> Model:
