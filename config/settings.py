@@ -87,7 +87,11 @@ _owner_url = _urls.owner if _urls else (ENV.database_owner_url or ENV.database_u
 
 # A conversation of one request is short; a worker's child holds one connection for itself.
 POOL_SIZE = 8
-_SERVER_OPTIONS = "-c statement_timeout=60000 -c idle_in_transaction_session_timeout=60000"
+_SERVER_OPTIONS = (
+    "-c statement_timeout=60000 -c idle_in_transaction_session_timeout=60000"
+    # What the embedded server is started with, for any other: filtered answers are filled up to their number.
+    " -c hnsw.iterative_scan=strict_order -c hnsw.ef_search=100"
+)
 
 
 def _database(url: str, *, options: str, pool: dict[str, Any] | None) -> dict[str, Any]:

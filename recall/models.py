@@ -44,18 +44,29 @@ class Record(models.Model):
 
 
 class Vector(models.Model):
-    """What an embedder made of a record; never updated in place."""
+    """What an embedder made of a record; never updated in place. Without a value it lies in another store, or the
+    record has nothing that could be embedded."""
 
     record = models.ForeignKey(Record, on_delete=models.CASCADE, related_name="vectors")
     bucket_id = models.BigIntegerField()
     embedder = models.CharField(max_length=128)
-    value = HalfVectorField()
+    value = HalfVectorField(null=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["embedder", "record"], name="vector_once"),
         ]
         indexes = [models.Index(fields=["embedder", "bucket_id"], name="vector_of_bucket")]
+
+    def __str__(self) -> str:
+        return f"vector of {self.record_id} by {self.embedder}"
+
+
+class Gone(models.Model):
+    """A vector without a value that was deleted here, and may lie in another store still; filled by a trigger."""
+
+    record_id = models.BigIntegerField()
+    embedder = models.CharField(max_length=128)
 
     def __str__(self) -> str:
         return f"vector of {self.record_id} by {self.embedder}"

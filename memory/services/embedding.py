@@ -18,8 +18,8 @@ from integrations.clients.embed.embedder import Embedder, cleaned
 from integrations.clients.errors import ProviderError
 from memory.models import Message
 from memory.services.indexing import EMBED, embedded_text
+from recall.services.dense import Embedded
 from recall.services.index import Waiting, content_hash, put_vectors, without_vector
-from recall.services.search import Embedded
 from recall.types import RecordKind
 from workspaces.access import open_for_job
 from workspaces.logic.passages import Source, passages_of

@@ -6,6 +6,7 @@ The caller's transaction; no tenant is known here, only bucket ids.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,17 +29,20 @@ def bucket_lexeme(bucket_id: int) -> str:
 
 
 def put_units(bucket_id: int, units: Sequence[Unit]) -> None:
-    """Adds records; one that is there already (kind, source, part) is replaced."""
+    """Adds records; one that is there already (kind, source, part) is replaced, and with another text its vectors go.
+
+    One statement, whatever their number.
+    """
     if not units:
         return
-    rows = [_row(bucket_id, unit) for unit in units]
     with connection.cursor() as cursor:
-        cursor.executemany(_INSERT, rows)
+        cursor.execute(_PUT, [json.dumps([_row(bucket_id, unit) for unit in units])])
+        [fresh] = cursor.fetchone()
     speakers = {unit.speaker for unit in units if unit.speaker}
     Speaker.objects.bulk_create(
         [Speaker(bucket_id=bucket_id, name=name) for name in sorted(speakers)], ignore_conflicts=True
     )
-    _count(bucket_id, len(units))
+    _count(bucket_id, fresh)
 
 
 def replace_source(bucket_id: int, kind: RecordKind, source_id: int, units: Sequence[Unit]) -> None:
@@ -113,12 +117,20 @@ def without_vector(bucket_id: int, *, embedder: str, limit: int) -> list[Waiting
     ]
 
 
-def put_vectors(bucket_id: int, *, embedder: str, vectors: Sequence[tuple[int, Sequence[float]]]) -> None:
-    """Stores vectors of records; those whose record is gone meanwhile are left out."""
+def put_vectors(
+    bucket_id: int, *, embedder: str, vectors: Sequence[tuple[int, Sequence[float] | None]]
+) -> None:
+    """Stores vectors of records; those whose record is gone meanwhile are left out. None stands for one that lies in
+    another store, or cannot be made."""
     known = set(Record.objects.filter(pk__in=[pk for pk, _ in vectors]).values_list("pk", flat=True))
     Vector.objects.bulk_create(
         [
-            Vector(record_id=pk, bucket_id=bucket_id, embedder=embedder, value=list(value))
+            Vector(
+                record_id=pk,
+                bucket_id=bucket_id,
+                embedder=embedder,
+                value=None if value is None else list(value),
+            )
             for pk, value in vectors
             if pk in known
         ],
@@ -126,34 +138,47 @@ def put_vectors(bucket_id: int, *, embedder: str, vectors: Sequence[tuple[int, S
     )
 
 
-_INSERT = """
-INSERT INTO recall_record
-  (bucket_id, kind, source_id, part, thread, position, speaker, at, lexemes, size, trust, root, content_hash)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, array_to_tsvector(%s), %s, %s, %s, %s)
-ON CONFLICT (kind, source_id, part) DO UPDATE SET
-  bucket_id = excluded.bucket_id, thread = excluded.thread, position = excluded.position,
-  speaker = excluded.speaker, at = excluded.at, lexemes = excluded.lexemes, size = excluded.size,
-  trust = excluded.trust, root = excluded.root, content_hash = excluded.content_hash
+_PUT = """
+WITH given AS (
+  SELECT * FROM json_to_recordset(%s::json) AS g(
+    bucket_id bigint, kind text, source_id bigint, part int, thread bigint, position int, speaker text,
+    at timestamptz, lexemes text[], size int, trust float8, root bigint, content_hash text)
+), stale AS (
+  DELETE FROM recall_vector v USING recall_record r, given g
+  WHERE r.kind = g.kind AND r.source_id = g.source_id AND r.part = g.part
+    AND r.content_hash <> g.content_hash AND v.record_id = r.id
+), put AS (
+  INSERT INTO recall_record (bucket_id, kind, source_id, part, thread, position, speaker, at, lexemes, size, trust,
+    root, content_hash)
+  SELECT bucket_id, kind, source_id, part, thread, position, speaker, at, array_to_tsvector(lexemes), size, trust,
+    root, content_hash FROM given
+  ON CONFLICT (kind, source_id, part) DO UPDATE SET
+    bucket_id = excluded.bucket_id, thread = excluded.thread, position = excluded.position,
+    speaker = excluded.speaker, at = excluded.at, lexemes = excluded.lexemes, size = excluded.size,
+    trust = excluded.trust, root = excluded.root, content_hash = excluded.content_hash
+  RETURNING xmax = 0 AS is_fresh
+)
+SELECT count(*) FILTER (WHERE is_fresh) FROM put
 """
 
 
-def _row(bucket_id: int, unit: Unit) -> tuple[Any, ...]:
+def _row(bucket_id: int, unit: Unit) -> dict[str, Any]:
     words = lexemes_of(unit.text, when=unit.at.date() if unit.at else None, speaker=unit.speaker or None)
-    return (
-        bucket_id,
-        unit.kind.value,
-        unit.source_id,
-        unit.part,
-        unit.thread,
-        unit.position,
-        unit.speaker[:128],
-        unit.at,
-        [bucket_lexeme(bucket_id), *words],
-        size_of(words),
-        unit.trust,
-        unit.root,
-        content_hash(unit.text),
-    )
+    return {
+        "bucket_id": bucket_id,
+        "kind": unit.kind.value,
+        "source_id": unit.source_id,
+        "part": unit.part,
+        "thread": unit.thread,
+        "position": unit.position,
+        "speaker": unit.speaker[:128],
+        "at": unit.at.isoformat() if unit.at else None,
+        "lexemes": [bucket_lexeme(bucket_id), *words],
+        "size": size_of(words),
+        "trust": unit.trust,
+        "root": unit.root,
+        "content_hash": content_hash(unit.text),
+    }
 
 
 def _count(bucket_id: int, change: int) -> None:

@@ -6,7 +6,7 @@ candidate and vectors are compared exactly.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -20,23 +20,14 @@ from recall.logic.marks import ASKS, TIMED
 from recall.logic.times import date_cues, days_of
 from recall.logic.weights import Frequencies, rare_terms, score, term_weights
 from recall.models import BucketCount, Speaker
+from recall.services.dense import Embedded, leg_of
 from recall.services.index import bucket_lexeme
 from recall.types import Found, RecordKind
 
 SMALL: Final = 2000
 """Records of a reach up to which each is a candidate: measured, words alone find 1.8 more of 100 sessions."""
-EACH_LEG: Final = 150
-"""Candidates of each leg; the figures of `recall.logic.fusion` were taken with that many."""
 MOST_CHOSEN: Final = 2000
 """Records that the rare words may choose: scoring those with all words costs 1 to 3 ms."""
-
-
-@dataclass(frozen=True, slots=True)
-class Embedded:
-    """A query's vector, and whose it is."""
-
-    embedder: str
-    value: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +53,7 @@ def search(buckets: Sequence[int], wanted: Wanted, *, embedded: Embedded | None 
     if not total:
         return []
     asked = _ask(buckets, wanted)
-    rows = _rows(buckets, wanted, asked, embedded, is_small=total <= SMALL)
+    rows = _rows(counts, wanted, asked, embedded, is_small=total <= SMALL)
     return _ranked(rows, wanted, asked, total)
 
 
@@ -84,7 +75,7 @@ def _ask(buckets: Sequence[int], wanted: Wanted) -> _Asked:
     terms = query_terms(wanted.query, days=days_of(dates), speakers=named)
     left_out = frozenset(term for name in named for term in name_terms(name))
     # A bit of a 63-bit mask for each; the marks are always asked for.
-    columns = tuple(dict.fromkeys((ASKS, TIMED, *terms.terms, *terms.speakers)))[:62]
+    columns = tuple(dict.fromkeys((*_MARKS, *terms.terms, *terms.speakers)))[:62]
     return _Asked(terms, named, left_out, columns, dates)
 
 
@@ -104,64 +95,64 @@ class _Row:
     root: int | None
     content_hash: str
     mask: int
-    is_chosen: bool
     distance: float | None
 
 
 def _rows(
-    buckets: Sequence[int], wanted: Wanted, asked: _Asked, embedded: Embedded | None, *, is_small: bool
+    counts: Mapping[int, int], wanted: Wanted, asked: _Asked, embedded: Embedded | None, *, is_small: bool
 ) -> list[_Row]:
+    buckets = list(counts)
+    bound = _bound(wanted)
+    leg = leg_of(embedded, counts=counts, bound=bound, is_whole=is_small)
     given: dict[str, Any] = {
-        "buckets": list(buckets),
-        "kinds": [kind.value for kind in wanted.kinds] or [kind.value for kind in RecordKind],
+        "buckets": buckets,
+        "kinds": [kind.value for kind in wanted.kinds],
         "since": wanted.since,
         "until": wanted.until,
-        "leg": EACH_LEG,
         "most": MOST_CHOSEN,
-        "embedder": embedded.embedder if embedded else "",
-        "vector": str([float(number) for number in embedded.value]) if embedded else None,
+        **leg.given,
+        **{f"t{n}": _quoted(term) for n, term in enumerate(asked.columns)},
+        "any": " | ".join(map(_quoted, asked.columns[len(_MARKS) :])),
     }
-    mask = " | ".join(
-        f"(CASE WHEN r.lexemes @@ %(t{n})s::tsquery THEN {1 << n}::bigint ELSE 0 END)"
-        for n in range(len(asked.columns))
+    where = "r.bucket_id = ANY(%(buckets)s)"
+    if not is_small:
+        given["choose"] = _choice(buckets, asked)
+        where = "r.lexemes @@ %(choose)s::tsquery"
+    chosen = f"SELECT r.id FROM recall_record r WHERE {where}{' AND ' + bound if bound else ''}"
+    sql = _SEARCH.format(
+        chosen=chosen if is_small else chosen + " LIMIT %(most)s",
+        nearest=leg.nearest,
+        distances=leg.distances,
+        mask=_mask(len(asked.columns)),
     )
-    given |= {f"t{n}": _quoted(term) for n, term in enumerate(asked.columns)}
-    if is_small:
-        chosen = _WHOLE
-    else:
-        statistics = _statistics(buckets, asked.terms.terms)
-        wanted_terms = [term for term in asked.terms.terms if term not in asked.left_out] or [
-            *asked.terms.terms
-        ]
-        rare = rare_terms(wanted_terms, statistics)
-        given["choose"] = _choice(buckets, rare)
-        chosen = _CHOSEN
-    dense = _DENSE if embedded else _NO_DENSE
-    sql = _SEARCH.format(chosen=chosen, dense=dense, mask=mask)
     with connection.cursor() as cursor:
         cursor.execute(sql, given)
         return [_Row(*row) for row in cursor.fetchall()]
 
 
-_IN_TIME = (
-    "r.kind = ANY(%(kinds)s) AND (%(since)s::timestamptz IS NULL OR r.at >= %(since)s)"
-    " AND (%(until)s::timestamptz IS NULL OR r.at < %(until)s)"
-)
-_WHOLE = f"SELECT r.id FROM recall_record r WHERE r.bucket_id = ANY(%(buckets)s) AND {_IN_TIME}"
-_CHOSEN = f"""
-SELECT r.id FROM recall_record r WHERE r.lexemes @@ %(choose)s::tsquery AND {_IN_TIME}
-LIMIT %(most)s
-"""
-# `+ 0` keeps an approximate index away: own rows are compared exactly.
-_DENSE = f"""
-SELECT v.record_id AS id FROM recall_vector v JOIN recall_record r ON r.id = v.record_id
-WHERE v.embedder = %(embedder)s AND v.bucket_id = ANY(%(buckets)s) AND {_IN_TIME}
-ORDER BY (v.value <=> %(vector)s::halfvec) + 0 LIMIT %(leg)s
-"""
-_NO_DENSE = "SELECT NULL::bigint AS id WHERE false"
-_SEARCH = """
-WITH chosen AS MATERIALIZED ({chosen}), dense AS MATERIALIZED ({dense}),
-found AS MATERIALIZED (SELECT id FROM chosen UNION SELECT id FROM dense),
+def _bound(wanted: Wanted) -> str:
+    """The condition on records that is wanted, empty for none."""
+    parts = ["r.kind = ANY(%(kinds)s)"] if wanted.kinds else []
+    parts += ["r.at >= %(since)s"] if wanted.since else []
+    parts += ["r.at < %(until)s"] if wanted.until else []
+    return " AND ".join(parts)
+
+
+def _mask(columns: int) -> str:
+    """A bit for each column. Most records hold none of the words: one look tells."""
+    bits = [
+        f"(CASE WHEN r.lexemes @@ %(t{n})s::tsquery THEN {1 << n}::bigint ELSE 0 END)" for n in range(columns)
+    ]
+    marks, words = bits[: len(_MARKS)], bits[len(_MARKS) :]
+    if words:
+        marks.append(f"(CASE WHEN r.lexemes @@ %(any)s::tsquery THEN {' | '.join(words)} ELSE 0 END)")
+    return " | ".join(marks)
+
+
+_MARKS: Final = (ASKS, TIMED)
+_SEARCH: Final = """
+WITH chosen AS MATERIALIZED ({chosen}), nearest AS MATERIALIZED ({nearest}),
+found AS MATERIALIZED (SELECT id FROM chosen UNION SELECT id FROM nearest),
 near AS (
   SELECT n.id FROM found JOIN recall_record f ON f.id = found.id
   JOIN recall_record n ON n.kind = f.kind AND n.thread = f.thread AND n.bucket_id = f.bucket_id
@@ -169,14 +160,16 @@ near AS (
 ),
 everything AS (SELECT id FROM found UNION SELECT id FROM near)
 SELECT r.id, r.bucket_id, r.kind, r.source_id, r.part, r.thread, r.position, r.speaker, r.at, r.size, r.trust,
-  r.root, r.content_hash, {mask}, r.id IN (SELECT id FROM found),
-  v.value <=> %(vector)s::halfvec
+  r.root, r.content_hash, {mask}, d.far
 FROM everything e JOIN recall_record r ON r.id = e.id
-LEFT JOIN recall_vector v ON v.record_id = r.id AND v.embedder = %(embedder)s
+{distances}
 """
 
 
-def _choice(buckets: Sequence[int], rare: Sequence[str]) -> str:
+def _choice(buckets: Sequence[int], asked: _Asked) -> str:
+    """The words that choose: the rare ones of the question, within these buckets."""
+    terms = [term for term in asked.terms.terms if term not in asked.left_out] or [*asked.terms.terms]
+    rare = rare_terms(terms, _statistics(buckets, asked.terms.terms))
     where = " | ".join(_quoted(bucket_lexeme(bucket)) for bucket in buckets)
     return f"({where}) & ({' | '.join(_quoted(term) for term in rare)})" if rare else f"({where})"
 

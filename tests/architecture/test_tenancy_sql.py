@@ -23,6 +23,7 @@ NOBODYS = {
     "workspaces_heartbeat": "says which processes live; no tenant's data",
     "recall_record": _INDEX,
     "recall_vector": _INDEX,
+    "recall_gone": _INDEX,
     "recall_speaker": _INDEX,
     "recall_bucketcount": _INDEX,
 }

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recall.models import BucketCount, Record, Vector
+from recall.services.dense import Embedded
 from recall.services.index import (
     put_units,
     put_vectors,
@@ -15,7 +16,7 @@ from recall.services.index import (
     replace_source,
     without_vector,
 )
-from recall.services.search import Embedded, Wanted, search
+from recall.services.search import Wanted, search
 from recall.types import RecordKind, Unit
 
 NOW = datetime(2024, 6, 15, 12, tzinfo=UTC)
