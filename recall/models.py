@@ -16,7 +16,7 @@ class Record(models.Model):
     kind = models.CharField(max_length=8)
     source_id = models.BigIntegerField()
     part = models.IntegerField()
-    thread = models.BigIntegerField()
+    thread = models.BigIntegerField(null=True)
     position = models.IntegerField()
     speaker = models.CharField(max_length=128, blank=True, default="")
     at = models.DateTimeField(null=True)

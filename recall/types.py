@@ -20,7 +20,8 @@ class RecordKind(StrEnum):
 class Unit:
     """One recallable unit, as it is put into the index.
 
-    `source_id` and `part` name it within its kind; records of one `thread` with next `position`s are neighbours.
+    `source_id` and `part` name it within its kind; records of one `thread` with next `position`s are
+    neighbours; one without a thread has none.
     Of several with one `root`, recall shows one. The text itself is not kept, only its lexemes.
     """
 
@@ -28,7 +29,7 @@ class Unit:
     source_id: int
     part: int
     text: str
-    thread: int
+    thread: int | None
     position: int
     speaker: str = ""
     at: datetime | None = None

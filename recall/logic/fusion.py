@@ -5,17 +5,17 @@ Every signal is a term of one sum, so that each result can explain itself. All c
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date, datetime
-from typing import TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Final
 
-from recall.logic.cues import same_name
-from recall.logic.marks import ASKS, TIMED
+import numpy as np
+
+from recall.logic.arrays import Bools, Floats, Ints
 from recall.logic.times import DateCue, closeness
 
-Place: TypeAlias = tuple[Hashable, int]
+_EPOCH: Final = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,244 +71,234 @@ TUNING = Tuning()
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A record that a leg of the search found, or that stands next to one.
+class Candidates:
+    """Records that the search found or that stand next to one: arrays side by side, a place for each.
 
-    `dense` (higher is nearer) and `lexical` are None when that leg did not score it. Records with one `thread`
-    and next `position`s are neighbours. `lexemes` need to hold only the question's terms and the marks; `size` is
-    the number of different words. Of those with one `root` or one `content_hash` only the best is shown.
+    `dense` (higher is nearer) and `lexical` are NaN where that leg did not score. Records with one `thread` (-1 for
+    none) and next `position`s are neighbours. `held` has a bit for each of the question's terms, in their order.
+    `day` counts from 1970, `NO_DAY` where unknown; `trust` is NaN where unknown; `size` is the number of different
+    words. Of those with one `root` (-1 for none) or one `content` only the best is shown.
     """
 
-    id: Hashable
-    thread: Hashable | None = None
-    position: int = 0
-    speaker: str | None = None
-    at: datetime | None = None
-    dense: float | None = None
-    lexical: float | None = None
-    lexemes: Mapping[str, int] = field(default_factory=dict)
-    size: int = 0
-    trust: float | None = None
-    root: Hashable | None = None
-    content_hash: Hashable | None = None
+    id: Ints
+    thread: Ints
+    position: Ints
+    dense: Floats
+    lexical: Floats
+    held: Ints
+    asks: Bools
+    timed: Bools
+    said: Bools
+    """Whether the speaker whom the question names said it."""
+    day: Ints
+    size: Ints
+    trust: Floats
+    root: Ints
+    content: Ints
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+
+NO_DAY: Final = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is known of the question: its lexemes' weights (without speakers' names), the speaker it names if it
-    is exactly one, the times it is about, whether it asks for a time, and when it was asked.
+    """What is known of the question: what each of its terms is worth, in the order of the candidates' bits (0 for
+    one that does not count), the times it is about, whether it names one speaker, whether it asks for a time, and
+    the day on which it was asked.
     """
 
-    weights: Mapping[str, float] = field(default_factory=dict)
-    speaker: str | None = None
+    weights: tuple[float, ...] = ()
     dates: tuple[DateCue, ...] = ()
+    names_speaker: bool = False
     asks_when: bool = False
-    asked_at: datetime | None = None
+    asked_on: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate in its place. `why` adds up to `score`, which compares only within one ranking."""
+    """A candidate in its place: `index` into the candidates. `why` adds up to `score`, which compares only within
+    one ranking."""
 
-    candidate: Candidate
+    index: int
     score: float
     why: dict[str, float]
 
 
 def rank(
     question: Question,
-    candidates: Sequence[Candidate],
+    candidates: Candidates,
     *,
     limit: int | None = None,
+    showable: Bools | None = None,
     tuning: Tuning = TUNING,
 ) -> list[Ranked]:
-    """The candidates, best first, duplicates folded into their best; the same whatever their order was."""
-    ordered = sorted(candidates, key=lambda one: str(one.id))
-    signals = _Signals(question, ordered, tuning).all()
-    totals = [math.fsum(values) for values in zip(*signals.values(), strict=True)]
-    best = sorted(range(len(ordered)), key=lambda n: -totals[n])
+    """The candidates, best first, duplicates folded into their best; the same whatever their order was.
+
+    Those not `showable` only lend: they are left out. Equals stand by their id.
+    """
+    if not len(candidates):
+        return []
+    signals = _Signals(question, candidates, tuning).all()
+    totals = np.sum(np.stack(list(signals.values())), axis=0)
+    best = np.lexsort((candidates.id, -totals.round(9)))
+    if showable is not None:
+        best = best[showable[best]]
     return [
-        Ranked(ordered[n], totals[n], {name: values[n] for name, values in signals.items() if values[n]})
-        for n in _folded(best, ordered)[:limit]
+        Ranked(n, float(totals[n]), {name: float(values[n]) for name, values in signals.items() if values[n]})
+        for n in _folded(best, candidates, limit)
     ]
 
 
-def missing_neighbours(candidates: Iterable[Candidate], *, best: int = 40) -> list[Place]:
-    """Places (thread, position) within two of the `best` candidates of each leg that are no candidates yet: what
-    answers a question often shares no word with it, but stands next to one that does.
-    """
-    all_of_them = list(candidates)
-    known = {(one.thread, one.position) for one in all_of_them}
-    wanted: dict[Place, None] = {}
-    legs: tuple[Callable[[Candidate], float | None], ...] = (lambda one: one.dense, lambda one: one.lexical)
-    for leg in legs:
-        found = [
-            (value, one) for one in all_of_them if (value := leg(one)) is not None and one.thread is not None
-        ]
-        for _, one in sorted(found, key=lambda pair: (-pair[0], str(pair[1].id)))[:best]:
-            places = [(one.thread, one.position + step) for step in (1, -1, 2, -2)]
-            wanted.update(dict.fromkeys(place for place in places if place not in known and place[1] >= 0))
-    return list(wanted)
-
-
 class _Signals:
-    """The signals of one ranking, each a list beside the candidates."""
+    """The signals of one ranking, each an array beside the candidates."""
 
-    def __init__(self, question: Question, candidates: Sequence[Candidate], tuning: Tuning) -> None:
-        self._question, self._candidates, self._tuning = question, candidates, tuning
-        self._at_place = {
-            (one.thread, one.position): n for n, one in enumerate(candidates) if one.thread is not None
-        }
-        self._around = [self._neighbours(one) for one in candidates]
+    def __init__(self, question: Question, candidates: Candidates, tuning: Tuning) -> None:
+        self._question, self._all, self._tuning = question, candidates, tuning
+        self._has_thread = candidates.thread >= 0
+        self._before, self._after = self._beside(-1), self._beside(1)
+        self._two_before, self._two_after = self._beside(-2), self._beside(2)
 
-    def all(self) -> dict[str, list[float]]:
-        tuning, candidates = self._tuning, self._candidates
+    def all(self) -> dict[str, Floats]:
+        tuning, candidates = self._tuning, self._all
         dense, lexical = self._legs()
-        base = [a + b for a, b in zip(dense, lexical, strict=True)]
-        floor = min(base, default=0.0)
-        threads = self._threads(base)
-        return {
+        base = dense + lexical
+        signals = {
             "dense": dense,
             "lexical": lexical,
-            "neighbours": [self._lent(base, n, floor) for n in range(len(candidates))],
-            "thread": [
-                tuning.thread * min(threads.get(one.thread, 0.0), tuning.thread_cap) for one in candidates
-            ],
-            "answer": [self._answers(base, n) for n in range(len(candidates))],
-            "alone": [
-                tuning.alone * base[n] if one.thread is None else 0.0 for n, one in enumerate(candidates)
-            ],
+            "neighbours": self._lent(base),
+            "thread": self._threads(base),
+            "answer": self._answers(base),
+            "alone": np.where(self._has_thread, 0.0, tuning.alone * base),
             "coverage": self._coverage(),
-            "length": [tuning.length * math.log1p(min(one.size, tuning.length_cap)) for one in candidates],
-            "asking": [tuning.asking if ASKS in one.lexemes else 0.0 for one in candidates],
-            **self._cues(),
+            "length": tuning.length * np.log1p(np.minimum(candidates.size, tuning.length_cap)),
+            "asking": np.where(candidates.asks, tuning.asking, 0.0),
+            "trust": np.nan_to_num(tuning.trust * (2 * candidates.trust - 1)),
         }
+        return signals | self._cues()
 
-    def _legs(self) -> tuple[list[float], list[float]]:
+    def _legs(self) -> tuple[Floats, Floats]:
         """Both legs as z-scores, weighted. Where one did not score a candidate it had better ones: its worst."""
-        dense = [one.dense for one in self._candidates]
-        lexical = [one.lexical for one in self._candidates]
         share = self._tuning.lexical
-        if all(value is None for value in dense):
+        if np.isnan(self._all.dense).all():
             share = 1.0
-        elif all(value is None for value in lexical):
+        elif np.isnan(self._all.lexical).all():
             share = 0.0
-        return _z_scores(dense, 1.0 - share), _z_scores(lexical, share)
+        return _z_scores(self._all.dense) * (1.0 - share), _z_scores(self._all.lexical) * share
 
-    def _neighbours(self, one: Candidate) -> tuple[int | None, int | None, int | None, int | None]:
-        """The indexes of those one before, one after, two before, two after."""
-        if one.thread is None:
-            return None, None, None, None
-        place, thread, at = self._at_place, one.thread, one.position
-        return (
-            place.get((thread, at - 1)),
-            place.get((thread, at + 1)),
-            place.get((thread, at - 2)),
-            place.get((thread, at + 2)),
-        )
+    def _beside(self, step: int) -> Ints:
+        """For each the index of the one that stands `step` further in its thread, -1 where there is none."""
+        thread, position = self._all.thread, self._all.position
+        order = np.lexsort((position, thread))
+        # One number for a place, dense enough for any thread and position there may be.
+        _, number = np.unique(thread, return_inverse=True)
+        span = int(position.max()) - int(position.min()) + 8
+        place = number * span + (position - position.min() + 4)
+        ranked = place[order]
+        found = np.searchsorted(ranked, place + step)
+        found = np.minimum(found, len(place) - 1)
+        is_there = self._has_thread & (ranked[found] == place + step)
+        return np.where(is_there, order[found], -1)
 
-    def _lent(self, base: Sequence[float], n: int, floor: float) -> float:
-        if self._candidates[n].thread is None:
-            return 0.0
-        before, after, two_before, two_after = self._around[n]
-        near = max(floor if before is None else base[before], floor if after is None else base[after])
-        far = max(
-            floor if two_before is None else base[two_before], floor if two_after is None else base[two_after]
-        )
-        return self._tuning.next_to * near + self._tuning.two_away * far
+    def _lent(self, base: Floats) -> Floats:
+        floor = np.append(base, base.min())  # -1 reads the last: what nobody there lends
+        near = np.maximum(floor[self._before], floor[self._after])
+        far = np.maximum(floor[self._two_before], floor[self._two_after])
+        return np.where(self._has_thread, self._tuning.next_to * near + self._tuning.two_away * far, 0.0)
 
-    def _answers(self, base: Sequence[float], n: int) -> float:
-        before = self._around[n][0]
-        if before is None or ASKS not in self._candidates[before].lexemes:
-            return 0.0
-        return self._tuning.answer * max(0.0, base[before])
+    def _answers(self, base: Floats) -> Floats:
+        is_asked = (self._before >= 0) & self._all.asks[self._before]
+        return np.where(is_asked, self._tuning.answer * np.maximum(0.0, base[self._before]), 0.0)
 
-    def _threads(self, base: Sequence[float]) -> dict[Hashable, float]:
+    def _threads(self, base: Floats) -> Floats:
         """Threads by the mean of their best candidates, as z-scores; a candidate too few counts as an average one."""
-        scores: dict[Hashable, list[float]] = {}
-        for value, one in zip(base, self._candidates, strict=True):
-            if one.thread is not None:
-                scores.setdefault(one.thread, []).append(value)
-        best = self._tuning.thread_best
-        means = [sum(sorted(values, reverse=True)[:best]) / best for values in scores.values()]
-        return dict(zip(scores, _z_scores(means, 1.0), strict=True))
+        which = np.flatnonzero(self._has_thread)
+        result = np.zeros(len(base))
+        if not len(which):
+            return result
+        names, number = np.unique(self._all.thread[which], return_inverse=True)
+        order = np.lexsort((-base[which], number))
+        first = np.searchsorted(number[order], np.arange(len(names)))
+        place = np.arange(len(which)) - first[number[order]]
+        among = order[place < self._tuning.thread_best]
+        sums = np.bincount(number[among], weights=base[which][among], minlength=len(names))
+        scores = np.minimum(_z_scores(sums / self._tuning.thread_best), self._tuning.thread_cap)
+        result[which] = self._tuning.thread * scores[number]
+        return result
 
-    def _coverage(self) -> list[float]:
+    def _coverage(self) -> Floats:
         """How much of the question stands in a record and the two before and after it together."""
-        terms = {term: weight for term, weight in self._question.weights.items() if not term.startswith("s:")}
-        total = sum(terms.values())
+        total = sum(self._question.weights)
         if not total:
-            return [0.0] * len(self._candidates)
-        bits = {term: 1 << n for n, term in enumerate(terms)}
-        own = [sum(bits[term] for term in bits.keys() & one.lexemes.keys()) for one in self._candidates]
-        shares: dict[int, float] = {0: 0.0}
-        covered = []
-        for n, around in enumerate(self._around):
-            mask = own[n]
-            for other in around:
-                mask |= 0 if other is None else own[other]
-            if mask not in shares:
-                held = sum(weight for term, weight in terms.items() if mask & bits[term])
-                shares[mask] = self._tuning.coverage * held / total
-            covered.append(shares[mask])
-        return covered
+            return np.zeros(len(self._all))
+        held = np.append(self._all.held, 0)
+        around = held[:-1].copy()
+        for other in (self._before, self._after, self._two_before, self._two_after):
+            around |= held[other]
+        return self._tuning.coverage * weighed(around, self._question.weights) / total
 
-    def _cues(self) -> dict[str, list[float]]:
-        question, tuning, candidates = self._question, self._tuning, self._candidates
-        cues: dict[str, list[float]] = {}
-        named = question.speaker
-        if named is not None:
-            theirs = {name for name in {one.speaker for one in candidates} if same_name(name, named)}
-            cues["speaker"] = [tuning.speaker * (one.speaker in theirs) for one in candidates]
+    def _cues(self) -> dict[str, Floats]:
+        question, tuning, candidates = self._question, self._tuning, self._all
+        cues: dict[str, Floats] = {}
+        if question.names_speaker:
+            cues["speaker"] = np.where(candidates.said, tuning.speaker, 0.0)
         if question.asks_when:
-            cues["timed"] = [tuning.timed * (TIMED in one.lexemes) for one in candidates]
+            cues["timed"] = np.where(candidates.timed, tuning.timed, 0.0)
         if question.dates:
-            days = {one.at.date() for one in candidates if one.at is not None}
-            near = {day: max(closeness(cue, day) for cue in question.dates) for day in days}
-            cues["date"] = [
-                0.0 if one.at is None else tuning.date * near[one.at.date()] for one in candidates
-            ]
-        cues["trust"] = [
-            0.0 if one.trust is None else tuning.trust * (2 * one.trust - 1) for one in candidates
-        ]
-        if question.asked_at is not None:
-            cues["recency"] = [self._recency(one.at, question.asked_at.date()) for one in candidates]
+            cues["date"] = tuning.date * self._near(question.dates)
+        if question.asked_on is not None:
+            age = np.maximum(0, (question.asked_on - _EPOCH).days - np.where(self._dated, candidates.day, 0))
+            cues["recency"] = np.where(self._dated, tuning.recency * 0.5 ** (age / tuning.recency_days), 0.0)
         return cues
 
-    def _recency(self, at: datetime | None, today: date) -> float:
-        if at is None:
-            return 0.0
-        age = max(0, (today - at.date()).days)
-        return self._tuning.recency * float(0.5 ** (age / self._tuning.recency_days))
+    @property
+    def _dated(self) -> Bools:
+        return np.asarray(self._all.day != NO_DAY)
+
+    def _near(self, dates: Sequence[DateCue]) -> Floats:
+        days, number = np.unique(self._all.day, return_inverse=True)
+        near = [
+            0.0 if day == NO_DAY else max(closeness(cue, _EPOCH + timedelta(days=int(day))) for cue in dates)
+            for day in days
+        ]
+        return np.asarray(near)[number]
 
 
-def _z_scores(values: Sequence[float | None], weight: float) -> list[float]:
-    """Distances from the mean in standard deviations, times `weight`; None counts as the least; 0.0 when all
-    are alike or none is known.
-    """
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    if not known or not weight:
-        return [0.0] * len(values)
-    least = min(known)
-    filled = [least if value is None or not math.isfinite(value) else value for value in values]
-    mean = math.fsum(filled) / len(filled)
-    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in filled) / len(filled))
+def weighed(held: Ints, weights: Sequence[float]) -> Floats:
+    """The sum of the weights of the bits that each number holds."""
+    if not weights:
+        return np.zeros(len(held))
+    bits = (held[:, None] >> np.arange(len(weights))) & 1
+    return np.asarray(bits @ np.asarray(weights, dtype=np.float64))
+
+
+def _z_scores(values: Floats) -> Floats:
+    """Distances from the mean in standard deviations; what is no finite number counts as the least; 0.0 when all are
+    alike or none is known."""
+    is_known = np.isfinite(values)
+    if not is_known.any():
+        return np.zeros(len(values))
+    filled = np.where(is_known, values, values[is_known].min())
+    spread = float(filled.std())
     if spread < 1e-9:
-        return [0.0] * len(values)
-    return [weight * (value - mean) / spread for value in filled]
+        return np.zeros(len(values))
+    return np.asarray((filled - filled.mean()) / spread)
 
 
-def _folded(best: Iterable[int], candidates: Sequence[Candidate]) -> list[int]:
-    """Of the indexes of candidates with one root or one content, the first."""
-    roots: set[Hashable] = set()
-    contents: set[Hashable] = set()
-    kept = []
-    for n in best:
-        root, content = candidates[n].root, candidates[n].content_hash
+def _folded(best: Ints, candidates: Candidates, limit: int | None) -> list[int]:
+    """Of the indexes of candidates with one root or one content, the first; as many as wanted."""
+    roots: set[int] = set()
+    contents: set[int] = set()
+    kept: list[int] = []
+    for n in best.tolist():
+        if limit is not None and len(kept) >= limit:
+            break
+        root, content = int(candidates.root[n]), int(candidates.content[n])
         if root not in roots and content not in contents:
             kept.append(n)
-        if root is not None:
+        if root >= 0:
             roots.add(root)
-        if content is not None:
-            contents.add(content)
+        contents.add(content)
     return kept

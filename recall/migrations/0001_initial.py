@@ -40,7 +40,7 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(max_length=8)),
                 ('source_id', models.BigIntegerField()),
                 ('part', models.IntegerField()),
-                ('thread', models.BigIntegerField()),
+                ('thread', models.BigIntegerField(null=True)),
                 ('position', models.IntegerField()),
                 ('speaker', models.CharField(blank=True, default='', max_length=128)),
                 ('at', models.DateTimeField(null=True)),

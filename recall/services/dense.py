@@ -31,15 +31,15 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """SQL of two parts: `nearest` selects the `id`s that this leg chooses; `distances` is joined to records as `d`,
-    with the cosine distance to the question as `far`, NULL where none is known."""
+    """SQL of two parts: `nearest` selects what this leg chooses, as `id` and `far`; `distances` is joined to records
+    `r` as `d`, whose `far` is the cosine distance to the question, NULL where none is known."""
 
     nearest: str
     distances: str
     given: dict[str, Any] = field(default_factory=dict)
 
 
-_NONE: Final = "SELECT NULL::bigint AS id WHERE false"
+_NONE: Final = "SELECT NULL::bigint AS id, NULL::float8 AS far WHERE false"
 
 
 def leg_of(embedded: Embedded | None, *, counts: Mapping[int, int], bound: str, is_whole: bool) -> Leg:
@@ -75,7 +75,7 @@ def leg_of(embedded: Embedded | None, *, counts: Mapping[int, int], bound: str, 
     legs = [_leg(f"bucket_id = ANY(%(exact)s) AND {fits}", "(value <=> %(vector)s::halfvec) + 0", bound)]
     near = f"(value::halfvec({dimensions:d}) <=> %(vector)s::halfvec({dimensions:d}))"
     legs += [_leg(f"bucket_id = {bucket:d} AND {fits}", near, bound) for bucket in large]
-    nearest = f"SELECT id FROM ({' UNION ALL '.join(legs)}) legs ORDER BY far LIMIT %(leg)s"
+    nearest = f"SELECT id, far FROM ({' UNION ALL '.join(legs)}) legs ORDER BY far LIMIT %(leg)s"
     return Leg(nearest, distances, given)
 
 
@@ -88,9 +88,10 @@ def _leg(where: str, order: str, bound: str) -> str:
 def _found_elsewhere(near: Sequence[tuple[int, float]], bound: str) -> Leg:
     """What another store answered is believed only where Postgres says that it lies in these buckets."""
     where = f" AND {bound}" if bound else ""
+    told = "unnest(%(elsewhere)s::bigint[], %(far)s::float8[]) AS d(record_id, far)"
     return Leg(
-        nearest="SELECT r.id FROM recall_record r"
-        f" WHERE r.id = ANY(%(near)s::bigint[]) AND r.bucket_id = ANY(%(buckets)s){where}",
-        distances="LEFT JOIN unnest(%(near)s::bigint[], %(far)s::float8[]) AS d(record_id, far) ON d.record_id = r.id",
-        given={"near": [pk for pk, _ in near], "far": [1 - similarity for _, similarity in near]},
+        nearest=f"SELECT r.id, d.far FROM {told} JOIN recall_record r ON r.id = d.record_id"
+        f" WHERE r.bucket_id = ANY(%(buckets)s){where}",
+        distances=f"LEFT JOIN {told} ON d.record_id = r.id",
+        given={"elsewhere": [pk for pk, _ in near], "far": [1 - similarity for _, similarity in near]},
     )

@@ -1,26 +1,31 @@
 """Hybrid search over the buckets of a reach, in one statement: words and vectors, and what stands next to them.
 
-The words that choose candidates are the rare ones; all words score them. In a small reach every record is a
-candidate and vectors are compared exactly.
+In a small reach every record is a candidate, and vectors are compared exactly. In a larger one the rare words of the
+question choose records, all its words score those, and the best by words and by vectors are the candidates, with
+what stands beside the very best.
 """
 
 from __future__ import annotations
 
+import functools
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+import numpy as np
 from django.db import connection
 
-from recall.logic.cues import asks_when, speakers_named
-from recall.logic.fusion import Candidate, Question, rank
+from recall.logic.arrays import Bools, Floats, Ints
+from recall.logic.cues import asks_when, same_name, speakers_named
+from recall.logic.fusion import NO_DAY, Candidates, Question, rank, weighed
 from recall.logic.lexemes import QueryTerms, name_terms, query_terms
 from recall.logic.marks import ASKS, TIMED
-from recall.logic.times import date_cues, days_of
-from recall.logic.weights import Frequencies, rare_terms, score, term_weights
+from recall.logic.times import DateCue, date_cues, days_of
+from recall.logic.weights import LENGTH, SATURATION, Frequencies, rare_terms, score, term_weights
 from recall.models import BucketCount, Speaker
-from recall.services.dense import Embedded, leg_of
+from recall.services.dense import EACH_LEG, Embedded, leg_of
 from recall.services.index import bucket_lexeme
 from recall.types import Found, RecordKind
 
@@ -28,6 +33,10 @@ SMALL: Final = 2000
 """Records of a reach up to which each is a candidate: measured, words alone find 1.8 more of 100 sessions."""
 MOST_CHOSEN: Final = 2000
 """Records that the rare words may choose: scoring those with all words costs 1 to 3 ms."""
+WITH_NEIGHBOURS: Final = 40
+"""The best of each leg whose neighbours are candidates too: what answers a question often shares no word with it."""
+STATISTICS_S: Final = 60
+"""How long Postgres' statistics are taken for current; it renews them itself when a tenth of a table has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +58,29 @@ def search(buckets: Sequence[int], wanted: Wanted, *, embedded: Embedded | None 
     if not buckets:
         return []
     counts = dict(BucketCount.objects.filter(bucket_id__in=buckets).values_list("bucket_id", "records"))
-    total = sum(counts.values())
-    if not total:
+    if not any(counts.values()):
         return []
     asked = _ask(buckets, wanted)
-    rows = _rows(counts, wanted, asked, embedded, is_small=total <= SMALL)
-    return _ranked(rows, wanted, asked, total)
+    if sum(counts.values()) <= SMALL:
+        rows = _all_rows(counts, wanted, asked, embedded)
+        weights = _weights(asked, rows.frequencies(asked.terms_asked))
+    else:
+        weights = _weights(asked, _statistics(buckets, asked.terms.terms))
+        rows = _best_rows(counts, wanted, asked, embedded, weights)
+    return _ranked(rows, wanted, asked, weights)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the question says: its terms, the speakers it names, the times it is about."""
+    """What the question says: its terms, the speakers it names, the times it is about. Each of `terms_asked` has a
+    bit in a mask of 63."""
 
     terms: QueryTerms
     named: tuple[str, ...]
+    same: tuple[str, ...]
     left_out: frozenset[str]
-    columns: tuple[str, ...]
-    dates: tuple[Any, ...]
+    terms_asked: tuple[str, ...]
+    dates: tuple[DateCue, ...]
 
 
 def _ask(buckets: Sequence[int], wanted: Wanted) -> _Asked:
@@ -73,61 +88,187 @@ def _ask(buckets: Sequence[int], wanted: Wanted) -> _Asked:
     named = speakers_named(wanted.query, speakers, asker=wanted.asker, agent=wanted.agent)
     dates = date_cues(wanted.query, asked_on=wanted.asked_at.date())
     terms = query_terms(wanted.query, days=days_of(dates), speakers=named)
-    left_out = frozenset(term for name in named for term in name_terms(name))
-    # A bit of a 63-bit mask for each; the marks are always asked for.
-    columns = tuple(dict.fromkeys((*_MARKS, *terms.terms, *terms.speakers)))[:62]
-    return _Asked(terms, named, left_out, columns, dates)
+    return _Asked(
+        terms=terms,
+        named=named,
+        same=tuple(name for name in speakers if len(named) == 1 and same_name(name, named[0])),
+        left_out=frozenset(term for name in named for term in name_terms(name)),
+        terms_asked=tuple(dict.fromkeys((*terms.terms, *terms.speakers)))[:62],
+        dates=dates,
+    )
+
+
+def _weights(asked: _Asked, frequencies: Frequencies) -> tuple[float, ...]:
+    """What each of the terms asked for is worth."""
+    weights = term_weights(asked.terms, frequencies, name_terms=asked.left_out)
+    return tuple(weights.get(term, 0.0) for term in asked.terms_asked)
+
+
+# --- what Postgres is asked -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    record_id: int
-    bucket_id: int
-    kind: str
-    source_id: int
-    part: int
-    thread: int
-    position: int
-    speaker: str
-    at: datetime | None
-    size: int
-    trust: float | None
-    root: int | None
-    content_hash: str
-    mask: int
-    distance: float | None
+class _Rows:
+    """Records as arrays side by side."""
+
+    id: Ints
+    bucket: Ints
+    kind: Ints
+    source: Ints
+    part: Ints
+    thread: Ints
+    position: Ints
+    day: Ints
+    size: Ints
+    root: Ints
+    held: Ints
+    marks: Ints
+    trust: Floats
+    far: Floats
+    content: str
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def frequencies(self, terms: Sequence[str]) -> Frequencies:
+        """In how many of these records each term is."""
+        bits = (self.held[:, None] >> np.arange(len(terms))) & 1
+        return Frequencies(
+            total=max(1, len(self)), known=dict(zip(terms, bits.sum(axis=0).tolist(), strict=True))
+        )
+
+    def content_hash(self, index: int) -> str:
+        """The hash of one record's text."""
+        return self.content[_HASH * index : _HASH * (index + 1)]
 
 
-def _rows(
-    counts: Mapping[int, int], wanted: Wanted, asked: _Asked, embedded: Embedded | None, *, is_small: bool
-) -> list[_Row]:
-    buckets = list(counts)
+_HASH: Final = 32
+_KINDS: Final = tuple(RecordKind)
+_ASKING, _TIMING, _SAID, _IN_BOUNDS = 1, 2, 4, 8
+_KIND = f"array_position(ARRAY[{', '.join(repr(kind.value) for kind in _KINDS)}], r.kind::text)"
+_NUMBERS: Final = {
+    "id": "r.id",
+    "bucket": "r.bucket_id",
+    "kind": _KIND,
+    "source": "r.source_id",
+    "part": "r.part",
+    "thread": f"coalesce(r.thread * {len(_KINDS) + 1} + {_KIND}, -1)",
+    "position": "r.position",
+    "day": f"coalesce((r.at AT TIME ZONE 'UTC')::date - DATE '1970-01-01', {NO_DAY + 1} - 1)",
+    "size": "r.size",
+    "root": "coalesce(r.root, -1)",
+    "held": "{held}",
+    "marks": "{marks}",
+}
+_REALS: Final = {"trust": "coalesce(r.trust, 'NaN')", "far": "coalesce(d.far, 'NaN')"}
+# Numbers travel as bytes, a column at a time: two thousand rows of values took ten times as long to read.
+_COLUMNS: Final = ", ".join(
+    [f"string_agg(int8send(({what})::bigint), '') AS {name}" for name, what in _NUMBERS.items()]
+    + [f"string_agg(float8send(({what})::float8), '') AS {name}" for name, what in _REALS.items()]
+    + [f"string_agg(rpad(r.content_hash, {_HASH}), '') AS content"]
+)
+
+
+_ARRAYS: Final = dict.fromkeys(_NUMBERS, ">i8") | dict.fromkeys(_REALS, ">f8")
+
+
+def _all_rows(counts: Mapping[int, int], wanted: Wanted, asked: _Asked, embedded: Embedded | None) -> _Rows:
+    """Every record of a small reach."""
+    leg = leg_of(embedded, counts=counts, bound="", is_whole=True)
+    sql = "SELECT {columns} FROM recall_record r {distances} WHERE r.bucket_id = ANY(%(buckets)s)"
+    sql = sql.format(columns=_COLUMNS, distances=leg.distances)
+    return _read(sql, wanted, asked, leg.given, list(counts))
+
+
+def _best_rows(
+    counts: Mapping[int, int],
+    wanted: Wanted,
+    asked: _Asked,
+    embedded: Embedded | None,
+    weights: Sequence[float],
+) -> _Rows:
+    """The best records of a larger reach, by words and by vectors, and what stands beside the very best."""
     bound = _bound(wanted)
-    leg = leg_of(embedded, counts=counts, bound=bound, is_whole=is_small)
-    given: dict[str, Any] = {
+    leg = leg_of(embedded, counts=counts, bound=bound, is_whole=False)
+    given = leg.given | {
+        "choose": _choice(list(counts), asked),
+        "most": MOST_CHOSEN,
+        "leg": EACH_LEG,
+        "near": WITH_NEIGHBOURS,
+    }
+    points = " + ".join(
+        f"(CASE WHEN r.lexemes @@ %(t{n})s::tsquery THEN {weight!r} ELSE 0 END)"
+        for n, weight in enumerate(weights)
+        if weight
+    )
+    sql = _BEST.format(
+        columns=_COLUMNS,
+        bound=f" AND {bound}" if bound else "",
+        points=points or "0",
+        nearest=leg.nearest,
+        distances=leg.distances,
+    )
+    return _read(sql, wanted, asked, given, list(counts))
+
+
+_BEST: Final = f"""
+WITH chosen AS MATERIALIZED (
+  SELECT r.id, r.size, {{points}} AS points FROM recall_record r
+  WHERE r.lexemes @@ %(choose)s::tsquery{{bound}} LIMIT %(most)s
+), worded AS (
+  SELECT id, row_number() OVER (ORDER BY points / (1 + {SATURATION} * (1 - {LENGTH} + {LENGTH} * size
+    / greatest(1, (SELECT avg(size) FROM chosen)))) DESC, id) AS place FROM chosen
+), near AS MATERIALIZED (SELECT id, row_number() OVER (ORDER BY far, id) AS place FROM ({{nearest}}) n),
+found AS MATERIALIZED (
+  SELECT id, min(place) AS place FROM (
+    SELECT id, place FROM worded WHERE place <= %(leg)s UNION ALL SELECT id, place FROM near
+  ) legs GROUP BY id
+), everything AS (
+  SELECT id FROM found
+  UNION
+  SELECT n.id FROM found JOIN recall_record f ON f.id = found.id AND found.place <= %(near)s
+  JOIN recall_record n ON n.kind = f.kind AND n.thread = f.thread AND n.bucket_id = f.bucket_id
+    AND n.position BETWEEN f.position - 2 AND f.position + 2
+)
+SELECT {{columns}} FROM everything e JOIN recall_record r ON r.id = e.id {{distances}}
+"""
+
+
+def _read(sql: str, wanted: Wanted, asked: _Asked, given: Mapping[str, Any], buckets: Sequence[int]) -> _Rows:
+    terms = asked.terms_asked
+    held = " | ".join(
+        f"(CASE WHEN r.lexemes @@ %(t{n})s::tsquery THEN {1 << n}::bigint ELSE 0 END)"
+        for n in range(len(terms))
+    )
+    # Most records hold none of the words: one look tells.
+    held = f"CASE WHEN r.lexemes @@ %(any)s::tsquery THEN {held} ELSE 0 END" if held else "0"
+    marks = (
+        f"CASE WHEN r.lexemes @@ %(asks)s::tsquery THEN {_ASKING} ELSE 0 END"
+        f" | CASE WHEN r.lexemes @@ %(timed)s::tsquery THEN {_TIMING} ELSE 0 END"
+        f" | CASE WHEN r.speaker = ANY(%(same)s) THEN {_SAID} ELSE 0 END"
+        # A neighbour that was only lent an ear must itself be of the kinds and times that are looked for.
+        f" | CASE WHEN {_bound(wanted) or 'true'} THEN {_IN_BOUNDS} ELSE 0 END"
+    )
+    everything = {
         "buckets": buckets,
         "kinds": [kind.value for kind in wanted.kinds],
         "since": wanted.since,
         "until": wanted.until,
-        "most": MOST_CHOSEN,
-        **leg.given,
-        **{f"t{n}": _quoted(term) for n, term in enumerate(asked.columns)},
-        "any": " | ".join(map(_quoted, asked.columns[len(_MARKS) :])),
+        "asks": _quoted(ASKS),
+        "timed": _quoted(TIMED),
+        "same": list(asked.same),
+        "any": " | ".join(map(_quoted, terms)),
+        **{f"t{n}": _quoted(term) for n, term in enumerate(terms)},
+        **given,
     }
-    where = "r.bucket_id = ANY(%(buckets)s)"
-    if not is_small:
-        given["choose"] = _choice(buckets, asked)
-        where = "r.lexemes @@ %(choose)s::tsquery"
-    chosen = f"SELECT r.id FROM recall_record r WHERE {where}{' AND ' + bound if bound else ''}"
-    sql = _SEARCH.format(
-        chosen=chosen if is_small else chosen + " LIMIT %(most)s",
-        nearest=leg.nearest,
-        distances=leg.distances,
-        mask=_mask(len(asked.columns)),
-    )
     with connection.cursor() as cursor:
-        cursor.execute(sql, given)
-        return [_Row(*row) for row in cursor.fetchall()]
+        cursor.execute(sql.replace("{held}", held).replace("{marks}", marks), everything)
+        row = cursor.fetchone()
+    arrays: dict[str, Any] = {
+        name: np.frombuffer(value or b"", dtype=kind).astype(kind[1:])
+        for (name, kind), value in zip(_ARRAYS.items(), row[:-1], strict=True)
+    }
+    return _Rows(**arrays, content=row[-1] or "")
 
 
 def _bound(wanted: Wanted) -> str:
@@ -136,34 +277,6 @@ def _bound(wanted: Wanted) -> str:
     parts += ["r.at >= %(since)s"] if wanted.since else []
     parts += ["r.at < %(until)s"] if wanted.until else []
     return " AND ".join(parts)
-
-
-def _mask(columns: int) -> str:
-    """A bit for each column. Most records hold none of the words: one look tells."""
-    bits = [
-        f"(CASE WHEN r.lexemes @@ %(t{n})s::tsquery THEN {1 << n}::bigint ELSE 0 END)" for n in range(columns)
-    ]
-    marks, words = bits[: len(_MARKS)], bits[len(_MARKS) :]
-    if words:
-        marks.append(f"(CASE WHEN r.lexemes @@ %(any)s::tsquery THEN {' | '.join(words)} ELSE 0 END)")
-    return " | ".join(marks)
-
-
-_MARKS: Final = (ASKS, TIMED)
-_SEARCH: Final = """
-WITH chosen AS MATERIALIZED ({chosen}), nearest AS MATERIALIZED ({nearest}),
-found AS MATERIALIZED (SELECT id FROM chosen UNION SELECT id FROM nearest),
-near AS (
-  SELECT n.id FROM found JOIN recall_record f ON f.id = found.id
-  JOIN recall_record n ON n.kind = f.kind AND n.thread = f.thread AND n.bucket_id = f.bucket_id
-    AND n.position BETWEEN f.position - 2 AND f.position + 2
-),
-everything AS (SELECT id FROM found UNION SELECT id FROM near)
-SELECT r.id, r.bucket_id, r.kind, r.source_id, r.part, r.thread, r.position, r.speaker, r.at, r.size, r.trust,
-  r.root, r.content_hash, {mask}, d.far
-FROM everything e JOIN recall_record r ON r.id = e.id
-{distances}
-"""
 
 
 def _choice(buckets: Sequence[int], asked: _Asked) -> str:
@@ -182,6 +295,15 @@ def _quoted(lexeme: str) -> str:
 
 def _statistics(buckets: Sequence[int], terms: Sequence[str]) -> Frequencies:
     """How common lexemes are, in millionths, from what Postgres knows for nothing; counted where it does not yet."""
+    known = _known(int(time.monotonic() // STATISTICS_S))
+    if known is None:
+        _known.cache_clear()
+        return _counted(buckets, terms)
+    return known
+
+
+@functools.lru_cache(maxsize=1)
+def _known(_minute: int) -> Frequencies | None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT most_common_elems::text::text[], most_common_elem_freqs FROM pg_stats"
@@ -189,9 +311,10 @@ def _statistics(buckets: Sequence[int], terms: Sequence[str]) -> Frequencies:
         )
         row = cursor.fetchone()
     if row is None or row[0] is None:
-        return _counted(buckets, terms)
+        return None
     known = {term: round(share * 1_000_000) for term, share in zip(row[0], row[1], strict=False)}
-    return Frequencies(total=1_000_000, known=known)
+    # What is not among the commonest is rarer than any of them.
+    return Frequencies(total=1_000_000, known=known, unknown=max(1, min(known.values(), default=2) // 2))
 
 
 def _counted(buckets: Sequence[int], terms: Sequence[str]) -> Frequencies:
@@ -206,96 +329,65 @@ def _counted(buckets: Sequence[int], terms: Sequence[str]) -> Frequencies:
     return Frequencies(total=total, known=dict(zip(terms, found, strict=True)))
 
 
-def _ranked(rows: Sequence[_Row], wanted: Wanted, asked: _Asked, total: int) -> list[Found]:
-    held = {row.record_id: _held(row.mask, asked.columns) for row in rows}
-    frequencies: dict[str, int] = {}
-    for terms in held.values():
-        for term in terms:
-            frequencies[term] = frequencies.get(term, 0) + 1
-    weights = term_weights(
-        asked.terms, Frequencies(total=max(total, len(rows)), known=frequencies), name_terms=asked.left_out
+# --- from rows to a ranking -------------------------------------------------------------------------------
+
+
+def _ranked(rows: _Rows, wanted: Wanted, asked: _Asked, weights: Sequence[float]) -> list[Found]:
+    if not len(rows):
+        return []
+    words = weighed(rows.held, weights)
+    lexical = score(words, size=rows.size)
+    candidates = Candidates(
+        id=rows.id,
+        thread=rows.thread,
+        position=rows.position,
+        dense=1 - rows.far,
+        lexical=lexical,
+        held=rows.held,
+        asks=(rows.marks & _ASKING) > 0,
+        timed=(rows.marks & _TIMING) > 0,
+        said=(rows.marks & _SAID) > 0,
+        day=rows.day,
+        size=rows.size,
+        trust=rows.trust,
+        root=rows.root,
+        content=np.unique(np.frombuffer(rows.content.encode(), dtype=f"S{_HASH}"), return_inverse=True)[1],
     )
-    mean = sum(row.size for row in rows) / max(1, len(rows))
-    lexical = {
-        row.record_id: score(held[row.record_id], weights, size=row.size, mean_size=mean) for row in rows
-    }
     question = Question(
-        weights=weights,
-        speaker=asked.named[0] if len(asked.named) == 1 else None,
+        weights=tuple(
+            0.0 if term.startswith("s:") else weight
+            for term, weight in zip(asked.terms_asked, weights, strict=True)
+        ),
         dates=asked.dates,
+        names_speaker=len(asked.named) == 1,
         asks_when=asks_when(wanted.query),
-        asked_at=wanted.asked_at,
+        asked_on=wanted.asked_at.date(),
     )
-    by_id = {row.record_id: row for row in rows}
-    heard = _heard(rows, lexical)
-    ranked = rank(question, _candidates(rows, lexical, held), limit=None)
-    shown = [
-        one for one in ranked if one.candidate.id in heard and _may_show(by_id[one.candidate.id], wanted)
-    ]
-    return [_found(by_id[one.candidate.id], one.score, one.why) for one in shown[: wanted.limit]]  # type: ignore[index]
+    showable = _is_heard(rows, words) & ((rows.marks & _IN_BOUNDS) > 0)
+    ranked = rank(question, candidates, limit=wanted.limit, showable=showable)
+    return [_found(rows, one.index, one.score, one.why) for one in ranked]
 
 
-def _heard(rows: Sequence[_Row], lexical: dict[int, float]) -> set[int]:
+def _is_heard(rows: _Rows, words: Floats) -> Bools:
     """Records that share a word with the question, stand within two of one that does, or were compared by vector.
 
     In a small reach all records are candidates; what has nothing to do with the question is no answer to it.
     """
-    places = {
-        (row.kind, row.thread, row.position + step)
-        for row in rows
-        if lexical[row.record_id] > 0
-        for step in range(-2, 3)
-    }
-    return {
-        row.record_id
-        for row in rows
-        if row.distance is not None or (row.kind, row.thread, row.position) in places
-    }
+    shares = words > 0
+    places = set(zip(rows.thread[shares].tolist(), rows.position[shares].tolist(), strict=True))
+    near = {(thread, position + step) for thread, position in places if thread >= 0 for step in range(-2, 3)}
+    stands_near = [place in near for place in zip(rows.thread.tolist(), rows.position.tolist(), strict=True)]
+    return np.asarray(~np.isnan(rows.far) | shares | np.asarray(stands_near, dtype=np.bool_))
 
 
-def _candidates(
-    rows: Sequence[_Row], lexical: dict[int, float], held: dict[int, dict[str, int]]
-) -> list[Candidate]:
-    return [
-        Candidate(
-            id=row.record_id,
-            thread=(row.kind, row.thread),
-            position=row.position,
-            speaker=row.speaker or None,
-            at=row.at,
-            dense=None if row.distance is None else 1 - row.distance,
-            lexical=lexical[row.record_id],
-            lexemes=held[row.record_id],
-            size=row.size,
-            trust=row.trust,
-            root=row.root,
-            content_hash=row.content_hash,
-        )
-        for row in rows
-    ]
-
-
-def _held(mask: int, columns: Sequence[str]) -> dict[str, int]:
-    return {term: 1 for n, term in enumerate(columns) if mask >> n & 1}
-
-
-def _may_show(row: _Row, wanted: Wanted) -> bool:
-    """A neighbour that was only lent an ear must itself be of the kinds and times that are looked for."""
-    if wanted.kinds and row.kind not in {kind.value for kind in wanted.kinds}:
-        return False
-    if wanted.since is not None and (row.at is None or row.at < wanted.since):
-        return False
-    return wanted.until is None or (row.at is not None and row.at < wanted.until)
-
-
-def _found(row: _Row, points: float, why: dict[str, float]) -> Found:
+def _found(rows: _Rows, index: int, points: float, why: dict[str, float]) -> Found:
     return Found(
-        record_id=row.record_id,
-        bucket_id=row.bucket_id,
-        kind=RecordKind(row.kind),
-        source_id=row.source_id,
-        part=row.part,
-        content_hash=row.content_hash,
+        record_id=int(rows.id[index]),
+        bucket_id=int(rows.bucket[index]),
+        kind=_KINDS[int(rows.kind[index]) - 1],
+        source_id=int(rows.source[index]),
+        part=int(rows.part[index]),
+        content_hash=rows.content_hash(index).strip(),
         score=points,
         why=why,
     )
