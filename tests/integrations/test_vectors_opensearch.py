@@ -139,6 +139,9 @@ def test_a_region_signs_with_the_credentials_of_aws(
     server: OpenSearchServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert verdict(lambda: connect(server, region="eu-central-1")) == ("auth", False)
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    assert verdict(lambda: connect(server, region="eu-central-1")) == ("auth", False)
+    monkeypatch.delenv("AWS_PROFILE")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     assert verdict(connect(server, region="eu-central-1").check) == ("auth", False)  # the stub wants no user

@@ -30,6 +30,9 @@ class Near:
 class VectorStore(Protocol):
     """One index of a store. May be shared by threads, and used after a fork.
 
+    What was put is found, and what was deleted is not, after a moment: at once in S3 Vectors, after the next
+    refresh, about a second, in OpenSearch. So an id may be found whose record is gone.
+
     Each call waits for the service and raises ProviderError; nothing is tried again. What is wrong with an
     argument is a `bad_request`, found before anything is sent.
     """

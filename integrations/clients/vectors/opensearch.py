@@ -287,9 +287,13 @@ class OpenSearchIndex:
         if not self._region:
             return None
         import boto3  # noqa: PLC0415 - a second, and only for domains of AWS
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
         from opensearchpy import Urllib3AWSV4SignerAuth  # noqa: PLC0415
 
-        credentials = boto3.Session(region_name=self._region).get_credentials()
+        try:
+            credentials = boto3.Session(region_name=self._region).get_credentials()
+        except BotoCoreError as error:
+            raise ProviderError(shortened(str(error)), retryable=False, kind="auth") from error
         if credentials is None:
             message = "There are no AWS credentials to sign requests to OpenSearch with."
             raise ProviderError(message, retryable=False, kind="auth")
