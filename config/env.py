@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 import environ as django_environ
 
+from integrations.clients.vectors.names import check_store_name
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 DOTENV = CHECKOUT / ".env"
 
@@ -55,6 +57,8 @@ class Env:
     openai_base_url: str | None
     embedder: str
     vector_store: str
+    opensearch_username: str | None
+    opensearch_password: str | None = field(repr=False)
     debug: bool
     allowed_hosts: tuple[str, ...]
     log_level: str
@@ -168,9 +172,9 @@ def _env(read: _Reader) -> Env:
         model=read.take("MATE_MODEL", _model, None),
         openai_base_url=read.take("OPENAI_BASE_URL", _http_url, None, secret=True),
         embedder=read.take("MATE_EMBEDDER", _embedder, "local"),
-        vector_store=read.take(
-            "MATE_VECTOR_STORE", _one_of("pgvector", "s3vectors", "opensearch"), "pgvector"
-        ),
+        vector_store=read.take("MATE_VECTOR_STORE", _vector_store, "pgvector"),
+        opensearch_username=read.take("OPENSEARCH_USERNAME", _plain, None),
+        opensearch_password=read.take("OPENSEARCH_PASSWORD", _plain, None, secret=True),
         debug=read.take("MATE_DEBUG", _truth, False),  # noqa: FBT003 - a default, named by its neighbour
         allowed_hosts=read.take("MATE_ALLOWED_HOSTS", _hosts, tuple(dict.fromkeys((*local, host)))),
         log_level=read.take("MATE_LOG_LEVEL", _log_level, "INFO"),
@@ -285,6 +289,17 @@ def _embedder(value: str) -> str:
     provider, _, name = value.partition(":")
     if value not in ("local", "none") and not (provider in ("openai", "bedrock") and name):
         raise ValueError("local, none, openai:<model> or bedrock:<model>")
+    return value
+
+
+def _vector_store(value: str) -> str:
+    try:
+        return str(check_store_name(value))
+    except ValueError as bad:
+        raise ValueError(str(bad).partition("must be ")[2].rstrip(".")) from None
+
+
+def _plain(value: str) -> str:
     return value
 
 

@@ -180,6 +180,9 @@ SPECTACULAR_SETTINGS = {
 MATE_MODEL = ENV.model or ""
 OPENAI_BASE_URL = ENV.openai_base_url
 MATE_EMBEDDER = ENV.embedder
+MATE_VECTOR_STORE = ENV.vector_store
+OPENSEARCH_USERNAME = ENV.opensearch_username
+OPENSEARCH_PASSWORD = ENV.opensearch_password
 
 # --- logs -----------------------------------------------------------------------------------------------
 LOGGING = {

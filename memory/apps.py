@@ -14,6 +14,7 @@ class MemoryConfig(AppConfig):
         """Joins the outbox, the upkeep, the metrics and what is told of files."""
         from memory.api.metrics import turn_metrics  # noqa: PLC0415 - models are not loaded before
         from memory.handlers import register_topics  # noqa: PLC0415
+        from memory.services.embedding import ask_for_missing, clear_gone  # noqa: PLC0415
         from memory.services.indexing import index_file  # noqa: PLC0415
         from memory.services.upkeep import close_abandoned  # noqa: PLC0415
         from workspaces.api.operations import add_collector  # noqa: PLC0415
@@ -21,6 +22,7 @@ class MemoryConfig(AppConfig):
         from workspaces.services.maintenance import join_maintenance  # noqa: PLC0415
 
         register_topics()
-        join_maintenance(close_abandoned)
+        for work in (close_abandoned, ask_for_missing, clear_gone):
+            join_maintenance(work)
         add_collector(turn_metrics)
         on_file_written(index_file)

@@ -44,17 +44,28 @@ class Record(models.Model):
 
 
 class Vector(models.Model):
-    """What an embedder made of a record; never updated in place. Without a value it lies in another store, or the
-    record has nothing that could be embedded."""
+    """What an embedder made of a record; never updated in place.
+
+    `store` is empty where the value stands here; else the name of the store that holds it, or `NOWHERE` for a record
+    that has nothing to embed.
+    """
+
+    NOWHERE = "none"
 
     record = models.ForeignKey(Record, on_delete=models.CASCADE, related_name="vectors")
     bucket_id = models.BigIntegerField()
     embedder = models.CharField(max_length=128)
+    store = models.CharField(max_length=255, blank=True, default="")
     value = HalfVectorField(null=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["embedder", "record"], name="vector_once"),
+            models.CheckConstraint(
+                name="vector_somewhere",
+                condition=models.Q(store="", value__isnull=False)
+                | (~models.Q(store="") & models.Q(value=None)),
+            ),
         ]
         indexes = [models.Index(fields=["embedder", "bucket_id"], name="vector_of_bucket")]
 
@@ -63,13 +74,14 @@ class Vector(models.Model):
 
 
 class Gone(models.Model):
-    """A vector without a value that was deleted here, and may lie in another store still; filled by a trigger."""
+    """A vector that another store holds still, and that was deleted here; filled by a trigger."""
 
     record_id = models.BigIntegerField()
     embedder = models.CharField(max_length=128)
+    store = models.CharField(max_length=255)
 
     def __str__(self) -> str:
-        return f"vector of {self.record_id} by {self.embedder}"
+        return f"vector of {self.record_id} by {self.embedder} in {self.store}"
 
 
 class Speaker(models.Model):

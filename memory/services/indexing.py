@@ -48,7 +48,7 @@ def index_messages(
             )
     if units:
         put_units(bucket.id, units)
-        _ask_for_vectors(bucket)
+        ask_for_vectors(bucket)
 
 
 def index_file(bucket: BucketRef, file: File, *, kept_lines: int = 0) -> None:
@@ -67,7 +67,7 @@ def index_file(bucket: BucketRef, file: File, *, kept_lines: int = 0) -> None:
     else:
         replace_source(bucket.id, RecordKind.FILE, file.pk, fresh)
     if fresh:
-        _ask_for_vectors(bucket)
+        ask_for_vectors(bucket)
 
 
 def _unit(file: File, passage: Passage, position: int) -> Unit:
@@ -83,7 +83,7 @@ def _unit(file: File, passage: Passage, position: int) -> Unit:
     )
 
 
-def _ask_for_vectors(bucket: BucketRef) -> None:
+def ask_for_vectors(bucket: BucketRef) -> None:
     """After the commit, in a transaction of its own: the lane's lock must not be held while files are.
 
     Should the process die in between, the next write of the bucket asks again: what has no vector is known.

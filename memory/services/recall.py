@@ -89,7 +89,9 @@ def find(
     until: datetime | None = None,
 ) -> tuple[list[Found], str]:
     """The best records within reach, and why there were no vectors, if so. One embedding, three statements."""
-    embedded, reason = embed_question(query)
+    embedded, reason = embed_question(
+        query, buckets=opened.reach.buckets, kinds=[kind.value for kind in kinds]
+    )
     with tenant(opened.reach):
         wanted = Wanted(
             query=query,

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
+from django.db.models import Exists, OuterRef
 
 from recall.logic.lexemes import lexemes_of, size_of
-from recall.models import Record, Speaker, Vector
+from recall.models import Gone, Record, Speaker, Vector
 from recall.types import RecordKind, Unit
 
 
@@ -103,11 +104,11 @@ class Waiting:
     speaker: str
 
 
-def without_vector(bucket_id: int, *, embedder: str, limit: int) -> list[Waiting]:
-    """The first records of a bucket that this embedder has not seen."""
+def without_vector(bucket_id: int, *, embedder: str, store: str = "", limit: int) -> list[Waiting]:
+    """The first records of a bucket that have no vector by this embedder in this store ("" for here)."""
+    there = Vector.objects.filter(record=OuterRef("pk"), embedder=embedder, store__in=[store, Vector.NOWHERE])
     rows = (
-        Record.objects.filter(bucket_id=bucket_id)
-        .exclude(vectors__embedder=embedder)
+        Record.objects.filter(~Exists(there), bucket_id=bucket_id)
         .order_by("pk")
         .values_list("pk", "kind", "source_id", "part", "content_hash", "speaker")[:limit]
     )
@@ -117,25 +118,67 @@ def without_vector(bucket_id: int, *, embedder: str, limit: int) -> list[Waiting
     ]
 
 
+def buckets_without_vector(*, embedder: str, store: str = "", limit: int) -> list[int]:
+    """Buckets in which some records have no vector by this embedder in this store."""
+    there = Vector.objects.filter(record=OuterRef("pk"), embedder=embedder, store__in=[store, Vector.NOWHERE])
+    rows = Record.objects.filter(~Exists(there)).values_list("bucket_id", flat=True).distinct()
+    return sorted(rows[:limit])
+
+
 def put_vectors(
-    bucket_id: int, *, embedder: str, vectors: Sequence[tuple[int, Sequence[float] | None]]
+    bucket_id: int, *, embedder: str, vectors: Sequence[tuple[int, Sequence[float] | None]], store: str = ""
 ) -> None:
-    """Stores vectors of records; those whose record is gone meanwhile are left out. None stands for one that lies in
-    another store, or cannot be made."""
-    known = set(Record.objects.filter(pk__in=[pk for pk, _ in vectors]).values_list("pk", flat=True))
+    """Stores vectors of records; those whose record is gone meanwhile are left out.
+
+    With a `store` that one holds the values, and here stands only that it does. None stands for a record that has
+    nothing to embed.
+    """
+    ids = [pk for pk, _ in vectors]
+    known = set(Record.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    # One that lay elsewhere moves.
+    Vector.objects.filter(record__in=known, embedder=embedder).exclude(store=store).delete()
     Vector.objects.bulk_create(
         [
             Vector(
                 record_id=pk,
                 bucket_id=bucket_id,
                 embedder=embedder,
-                value=None if value is None else list(value),
+                store=Vector.NOWHERE if value is None else store,
+                value=None if value is None or store else list(value),
             )
             for pk, value in vectors
             if pk in known
         ],
         ignore_conflicts=True,
     )
+    if store:
+        Gone.objects.bulk_create(
+            [Gone(record_id=pk, embedder=embedder, store=store) for pk in ids if pk not in known]
+        )
+
+
+def gone_by_place(*, limit: int) -> dict[tuple[str, str], list[tuple[int, int]]]:
+    """What was deleted here and may lie in another store: by embedder and store, (row, record) each."""
+    rows = list(Gone.objects.order_by("pk").values_list("embedder", "store", "pk", "record_id")[:limit])
+    # One that was put there again since is wanted there.
+    wanted = set(
+        Vector.objects.filter(record__in=[record for *_, record in rows]).values_list(
+            "embedder", "store", "record_id"
+        )
+    )
+    Gone.objects.filter(
+        pk__in=[pk for embedder, store, pk, record in rows if (embedder, store, record) in wanted]
+    ).delete()
+    found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for embedder, store, pk, record in rows:
+        if (embedder, store, record) not in wanted:
+            found.setdefault((embedder, store), []).append((pk, record))
+    return found
+
+
+def drop_gone(rows: Sequence[int]) -> None:
+    """Forgets that these were to be deleted elsewhere: they are."""
+    Gone.objects.filter(pk__in=rows).delete()
 
 
 _PUT = """

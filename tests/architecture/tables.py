@@ -55,7 +55,9 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "MATE_MODEL": "The model, such as `openai:…`, `anthropic:…` or `bedrock:…`. Unset: rules, without a model.",
     "MATE_PORT": "The port that the web server listens at.",
     "MATE_PROCESS": "`web`, `worker` or `beat`; said by the supervisor, or by whoever starts one alone.",
-    "MATE_VECTOR_STORE": "`pgvector`, `s3vectors` or `opensearch`.",
+    "MATE_VECTOR_STORE": "Where vectors lie: `pgvector`, `s3vectors:<vector bucket>`, `opensearch:<https://host:port>`.",
+    "OPENSEARCH_USERNAME": "Who we are to OpenSearch; unset: nobody, and for a domain of AWS its credentials.",
+    "OPENSEARCH_PASSWORD": "The password of that user.",
     "MATE_WORKERS": "Processes of the worker.",
 }
 """What each variable means. The names and defaults are read from `config.env`; `test_docs` compares the names."""

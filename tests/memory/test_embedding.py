@@ -44,7 +44,7 @@ class Fake:
 def embedder(settings, monkeypatch):
     fake = Fake()
     settings.MATE_EMBEDDER = "fake"
-    monkeypatch.setattr(embedding, "_embedder", lambda _name, _timeout: fake)
+    monkeypatch.setattr(embedding, "embedder_named", lambda _name, _timeout: fake)
     return fake
 
 
@@ -144,3 +144,43 @@ def test_nobody_finds_what_another_said(acme, umbra):
     own = f"/api/v1/memory/{umbra.agent_id}/search"
     assert umbra.mallory.client().post(own, {"query": "bees", "endUserId": "nora"}).json()["results"] == []
     assert umbra.mallory.client().post(url, {"query": "bees", "endUserId": "nora"}).status_code == 404
+
+
+def test_a_text_that_is_refused_for_good_keeps_no_other_from_its_vector(committed, embedder, monkeypatch):
+    world = factories.acme()
+    real = embedder.embed_passages
+
+    def refuse(texts):
+        if any("cursed" in text for text in texts):
+            raise ProviderError("No.", retryable=False, kind="bad_request")
+        return real(texts)
+
+    monkeypatch.setattr(embedder, "embed_passages", refuse)
+    tell(world, ("I keep bees.", "Good.", "The cursed word.", "Oh.", "I keep hens."))
+    drain()
+    assert sorted(Vector.objects.filter(record__kind="message").values_list("store", flat=True)) == [
+        "",
+        "",
+        "",
+        "",
+        "none",
+    ]
+
+
+def test_when_all_texts_are_refused_it_is_not_the_texts(committed, embedder, monkeypatch):
+    world = factories.acme()
+
+    def refuse(_texts):
+        raise ProviderError("No such model.", retryable=False, kind="bad_request")
+
+    monkeypatch.setattr(embedder, "embed_passages", refuse)
+    tell(world)
+    drain()
+    assert not Vector.objects.exists()
+
+
+def test_what_has_nothing_to_embed_keeps_nobody_waiting(committed, embedder):
+    world = factories.acme()
+    tell(world, ["\u200b" for _ in range(BATCH)] + [f"I visited town number {n}." for n in range(4)])
+    drain()
+    assert Vector.objects.filter(store="").count() >= 4
