@@ -78,15 +78,17 @@ def emit(
     key: str = "",
     payload: Mapping[str, Any] | None = None,
     due_at: datetime | None = None,
+    part: str = "",
 ) -> None:
     """Commits work together with the caller's change. Must run inside its `tenant(…)` transaction.
 
     With a `key`, it joins a waiting message of the same topic and key: the generation goes up, the earlier due
     time and the newer payload win. Locks the lane's row until the commit, so that ids follow commit order.
+    `part` names a lane of its own within the topic's family: what fails there holds up nothing beside it.
     """
     if not connection.in_atomic_block:
         raise RuntimeError("emit() outside a transaction: the change and its news must commit together.")
-    family = _TOPICS[topic].family
+    family = _TOPICS[topic].family + (f".{part}" if part else "")
     now = timezone.now()
     due = due_at or now
     with connection.cursor() as cursor:
