@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
@@ -65,6 +66,7 @@ class Env:
     workers: int  # processes of the worker
     process: str | None  # web, worker or beat, as the supervisor says
     openclaw_base: Path | None
+    providers: tuple[str, ...]  # dotted paths of classes of plugins
 
 
 def read_env(
@@ -181,6 +183,7 @@ def _env(read: _Reader) -> Env:
         workers=read.take("MATE_WORKERS", _whole(1, 64), 2),
         process=read.take("MATE_PROCESS", _one_of("web", "worker", "beat"), None),
         openclaw_base=read.take("OPENCLAW_BASE", _path, None),
+        providers=read.take("MATE_PROVIDERS", _dotted_paths, ()),
     )
 
 
@@ -263,6 +266,13 @@ def _host(value: str) -> str:
 
 def _hosts(value: str) -> tuple[str, ...]:
     return tuple(_host(part.strip()) for part in value.split(",") if part.strip())
+
+
+def _dotted_paths(value: str) -> tuple[str, ...]:
+    paths = tuple(part.strip() for part in value.split(",") if part.strip())
+    if not all("." in path and all(name.isidentifier() for name in re.split("[.:]", path)) for path in paths):
+        raise ValueError("the dotted paths of classes, separated by commas, such as wiki.plugin.Wiki")
+    return paths
 
 
 def _secret_key(value: str) -> str:

@@ -183,6 +183,7 @@ MATE_EMBEDDER = ENV.embedder
 MATE_VECTOR_STORE = ENV.vector_store
 OPENSEARCH_USERNAME = ENV.opensearch_username
 OPENSEARCH_PASSWORD = ENV.opensearch_password
+MATE_PROVIDERS = ENV.providers
 
 # --- logs -----------------------------------------------------------------------------------------------
 LOGGING = {

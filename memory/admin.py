@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from memory.models import ContextSummary, Conversation, ExtractionState, Message, Turn
+from memory.models import ContextSummary, Conversation, ExtractionState, Message, ProviderBreaker, Turn
 from workspaces.admin.base import BucketAdminMixin, LongAdmin, OperatorAdmin, ShownInline, link_to_list
 from workspaces.admin.filters import BetweenFilter, ChosenFilter
 
@@ -132,3 +132,13 @@ class ExtractionStateAdmin(BucketAdminMixin, OperatorAdmin):
     list_filter = (("workspace", ChosenFilter),)
     ordering = ("-cooldown_until",)
     exclude = ("workspace",)
+
+
+@admin.register(ProviderBreaker)
+class ProviderBreakerAdmin(OperatorAdmin):
+    section = "Work"
+    icon = "electrical_services"
+    list_display = ("provider", "workspace", "failures", "open_until", "changed_at")
+    list_select_related = ("workspace",)
+    list_filter = (("workspace", ChosenFilter),)
+    ordering = ("-changed_at",)

@@ -1,6 +1,7 @@
 """The memory app."""
 
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class MemoryConfig(AppConfig):
@@ -11,10 +12,11 @@ class MemoryConfig(AppConfig):
     verbose_name = "Memory"
 
     def ready(self) -> None:
-        """Joins the outbox, the upkeep, the metrics and what is told of files."""
+        """Joins the outbox, the upkeep, the metrics and what is told of files; loads the plugins."""
         from memory.api.metrics import turn_metrics  # noqa: PLC0415 - models are not loaded before
         from memory.handlers import register_topics  # noqa: PLC0415
         from memory.services.embedding import ask_for_missing, clear_gone  # noqa: PLC0415
+        from memory.providers.registry import load_plugins  # noqa: PLC0415
         from memory.services.indexing import index_file  # noqa: PLC0415
         from memory.services.upkeep import close_abandoned  # noqa: PLC0415
         from workspaces.api.operations import add_collector  # noqa: PLC0415
@@ -26,3 +28,4 @@ class MemoryConfig(AppConfig):
             join_maintenance(work)
         add_collector(turn_metrics)
         on_file_written(index_file)
+        load_plugins(settings.MATE_PROVIDERS)

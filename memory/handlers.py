@@ -5,6 +5,7 @@ from __future__ import annotations
 from memory.services.embedding import handle_embedding
 from memory.services.extract import handle_extraction
 from memory.services.indexing import EMBED
+from memory.services.sync import SYNC, handle_sync
 from memory.services.turns import EXTRACT
 from workspaces import outbox
 
@@ -13,3 +14,4 @@ def register_topics() -> None:
     """Called once at start."""
     outbox.register(EXTRACT, family="extract", handle=handle_extraction)
     outbox.register(EMBED, family="embed", handle=handle_embedding)
+    outbox.register(SYNC, family="sync", handle=handle_sync)

@@ -7,7 +7,7 @@ runtime calls tools in threads of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -15,6 +15,7 @@ from pydantic import AfterValidator, AliasGenerator, BaseModel, ConfigDict, Fiel
 from pydantic.alias_generators import to_camel
 from pydantic_ai import Tool
 
+from memory.types import OutsideTool
 from workspaces.access import Opened
 from workspaces.errors import DomainError, NotFound
 from workspaces.file_queries import (
@@ -328,6 +329,22 @@ FILE_TOOLS: Final = (
 def file_tools(run: ToolRun) -> list[Tool[Any]]:
     """The five file tools for that run."""
     return [tool.bound(run) for tool in FILE_TOOLS]
+
+
+def outside_tools(given: Sequence[OutsideTool], *, taken: Collection[str]) -> list[Tool[Any]]:
+    """The tools that plugins give for a turn; one whose name is taken is left out, ours come first."""
+    tools: dict[str, Tool[Any]] = {}
+    for one in given:
+        if one.name not in taken and one.name not in tools:
+            tools[one.name] = _outside(one)
+    return list(tools.values())
+
+
+def _outside(given: OutsideTool) -> Tool[Any]:
+    def call(**arguments: Any) -> Any:
+        return given.call(arguments)
+
+    return Tool.from_schema(call, given.name, given.description, dict(given.parameters))
 
 
 def _called(tool: _FileTool, run: ToolRun, arguments: Mapping[str, Any]) -> Result:

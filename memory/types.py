@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -43,3 +44,39 @@ class ProviderAnswer:
     items: tuple[RecallItem, ...] = ()
     cut: int = 0
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SaidTurn:
+    """What was said, as it was stored: for those who keep it elsewhere.
+
+    `key` is the same when it is told again after a failure, so that nothing need be kept twice.
+    """
+
+    key: str
+    conversation: str
+    messages: tuple[SaidMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SaidMessage:
+    """One message of it; secrets and recalled text are taken out. `speaker` "" is the owner, for a user's message."""
+
+    id: int
+    role: str
+    content: str
+    speaker: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideTool:
+    """A tool of a plugin for one turn: the name that the agent reads, and what carries out a call of it.
+
+    `parameters` is a JSON schema of an object. `call` raises nothing: what failed is an answer too.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    call: Callable[[Mapping[str, Any]], Any]

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import Resolver404, resolve
 
-from workspaces.tenancy import Door, door
+from workspaces.tenancy import OWN_DOORS, Door, door
 
 ADMIN: Final = "/admin/"
 _BROKEN: Final = "_mate_broken"
@@ -30,6 +31,8 @@ class OperatorMiddleware:
         if not (user.is_authenticated and user.is_active and user.is_superuser):
             # The log-in page and its redirects need no tenant's row.
             return self.get_response(request)
+        if _opens_its_own_doors(request):
+            return self.get_response(request)
         try:
             with door(Door.OPERATOR):
                 response = self.get_response(request)
@@ -42,6 +45,13 @@ class OperatorMiddleware:
     def process_exception(self, request: HttpRequest, exception: Exception) -> None:  # noqa: ARG002
         """Django makes an answer of what a view raises before it comes back here; this remembers it."""
         setattr(request, _BROKEN, True)
+
+
+def _opens_its_own_doors(request: HttpRequest) -> bool:
+    try:
+        return hasattr(resolve(request.path_info).func, OWN_DOORS)
+    except Resolver404:
+        return False
 
 
 class _UndoneError(Exception):

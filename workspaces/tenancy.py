@@ -35,6 +35,10 @@ class Door(StrEnum):
     """Removing a person or a workspace everywhere."""
 
 
+OWN_DOORS: Final = "opens_its_own_doors"
+"""An attribute of an admin view that waits for something outside between its transactions, and opens each itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Sight:
     workspace: str = ""

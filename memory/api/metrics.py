@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import groupby
+from typing import Any, Final
 
 from django.db import connection
 from django.db.models import Count, Sum
-from prometheus_client.core import CounterMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric, SummaryMetricFamily
 
 from memory.models import Turn
+from memory.providers.registry import OWN
 from workspaces.tenancy import Door, door
 
 
@@ -24,22 +27,42 @@ def turn_metrics(now: datetime) -> Iterator[Metric]:
         )
         with connection.cursor() as cursor:
             cursor.execute(_PROVIDERS, [since])
-            asked = cursor.fetchall()
+            told = cursor.fetchall()
     total = CounterMetricFamily("mate_turns", "Turns since midnight UTC.", labels=["status"])
     seconds = SummaryMetricFamily("mate_turn_seconds", "From question to answer, closed turns.")
     for status in Turn.Status.values:
         total.add_metric([status], next((count for name, count, _ in turns if name == status), 0))
     closed = [(count, ms) for name, count, ms in turns if name != Turn.Status.STARTED]
     seconds.add_metric([], sum(count for count, _ in closed), sum(ms or 0 for _, ms in closed) / 1000)
-    providers = SummaryMetricFamily(
+    yield from (total, seconds, *_provider_metrics(told))
+
+
+STATUSES: Final = ("answered", "skipped", "failed", "late")
+BOUNDS_MS: Final = (10, 50, 100, 250, 500, 1000, 1500, 2500, 5000)
+"""The upper ends of the histogram, around the deadlines that are shipped."""
+
+
+def _provider_metrics(told: list[tuple[Any, ...]]) -> Iterator[Metric]:
+    """Rows of (name, status, count, sum of ms, one cumulative count for each bound), ordered by name."""
+    asked = CounterMetricFamily(
+        "mate_provider_asked", "What became of providers of memory in turns.", labels=["provider", "status"]
+    )
+    took = HistogramMetricFamily(
         "mate_provider_seconds", "What providers of memory took in turns.", labels=["provider", "status"]
     )
-    for name, status, count, ms in asked:
-        providers.add_metric([name, status], count, ms / 1000)
-    yield from (total, seconds, providers)
+    rows = {name: {row[1]: row for row in some} for name, some in groupby(told, key=lambda row: str(row[0]))}
+    for name in sorted({*rows, *(one.name for one in OWN)}):
+        for status in STATUSES:
+            _, _, count, ms, *below = rows.get(name, {}).get(status, ("", "", 0, 0, *(0 for _ in BOUNDS_MS)))
+            asked.add_metric([name, status], count)
+            if count:
+                ends = [(f"{end / 1000:g}", float(some)) for end, some in zip(BOUNDS_MS, below, strict=True)]
+                took.add_metric([name, status], [*ends, ("+Inf", float(count))], ms / 1000)
+    yield from (asked, took)
 
 
-_PROVIDERS = """
-SELECT one->>'name', one->>'status', count(*), sum((one->>'ms')::int)
+_PROVIDERS: Final = f"""
+SELECT one->>'name', one->>'status', count(*), sum((one->>'ms')::int),
+  {", ".join(f"count(*) FILTER (WHERE (one->>'ms')::int <= {end})" for end in BOUNDS_MS)}
 FROM memory_turn, jsonb_array_elements(providers) AS one WHERE started_at >= %s GROUP BY 1, 2 ORDER BY 1, 2
-"""
+"""  # noqa: S608 - put together from numbers of ours

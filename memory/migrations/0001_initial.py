@@ -208,4 +208,24 @@ class Migration(migrations.Migration):
             model_name='turn',
             constraint=models.CheckConstraint(condition=models.Q(('status', 'started'), ('finished_at__isnull', False), _connector='OR'), name='turn_closed'),
         ),
+        migrations.CreateModel(
+            name='ProviderBreaker',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('provider', models.CharField(max_length=24)),
+                ('failures', models.PositiveIntegerField()),
+                ('open_until', models.DateTimeField(blank=True, null=True)),
+                ('changed_at', models.DateTimeField()),
+                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='workspaces.workspace')),
+            ],
+            options={
+                'abstract': False,
+                'base_manager_name': 'unscoped',
+                'default_manager_name': 'unscoped',
+                'constraints': [models.UniqueConstraint(fields=('workspace', 'provider'), name='provider_breaker_once')],
+            },
+            managers=[
+                ('unscoped', django.db.models.manager.Manager()),
+            ],
+        ),
     ]

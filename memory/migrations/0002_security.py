@@ -11,6 +11,7 @@ TABLES = {
     "memory_contextsummary": {"doors": ("maintenance",)},
     "memory_extractionstate": {},
 }
+WORKSPACE_TABLES = ["memory_providerbreaker"]
 KEYS = [
     *((table, ("workspace_id", "bucket_id"), "workspaces_bucket", ("workspace_id", "id")) for table in TABLES),
     *(
@@ -29,6 +30,10 @@ class Migration(migrations.Migration):
         *(
             migrations.RunSQL(policies.bucket_policies(table, **doors), policies.drop_policies(table))
             for table, doors in TABLES.items()
+        ),
+        *(
+            migrations.RunSQL(policies.workspace_policies(table), policies.drop_policies(table))
+            for table in WORKSPACE_TABLES
         ),
         *(
             migrations.RunSQL(

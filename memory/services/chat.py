@@ -31,7 +31,7 @@ from memory.prompts.reply import Reply as ReplyPrompt
 from memory.prompts.reply import ReplyGiven, Said
 from memory.services.context import ContextWindow, build_context, emergency
 from memory.services.turns import Begun, Outcome, begin_turn, finish_turn
-from memory.tools import ToolRun, file_tools
+from memory.tools import ToolRun, file_tools, outside_tools
 from workspaces import llm
 from workspaces.access import Opened
 from workspaces.queries import owner_name
@@ -206,8 +206,9 @@ def _model(begun: Begun) -> str:
 
 
 def tools_of(begun: Begun, context: ContextWindow) -> list[Tool[Any]]:
-    """The agent's tools, bound to this run's agent and owner."""
-    return file_tools(ToolRun.of(begun.opened, settings=context.settings))
+    """The agent's tools, bound to this run's agent and owner, and those that plugins give it."""
+    own = file_tools(ToolRun.of(begun.opened, settings=context.settings))
+    return [*own, *outside_tools(context.recalled.tools, taken={tool.name for tool in own})]
 
 
 def _by_rules(begun: Begun, context: ContextWindow) -> ChatAnswer:

@@ -17,6 +17,7 @@ from django.utils import timezone
 from integrations.clients.models.answers import ChatMessage
 from memory.logic import window
 from memory.models import Conversation, Message
+from memory.providers.chain import plugins_in_force
 from memory.queries import messages_of
 from memory.services.recall import Recalled, recall_for_turn
 from memory.services.summaries import Summary, summarise_earlier, summary_in_force
@@ -91,9 +92,16 @@ def build_context(
         settings = effective(opened.agent.workspace_id, opened.agent.id)
         system = system_text(opened.agent)
         earlier = _earlier(conversation, before=before, now=now)
+        plugins = plugins_in_force(opened.agent.workspace_id)
     recalled = recall_for_turn(
-        opened, query=query, settings=settings, conversation=conversation, max_tokens=max_recalled_tokens
+        opened,
+        query=query,
+        settings=settings,
+        conversation=conversation,
+        max_tokens=max_recalled_tokens,
+        plugins=plugins,
     )
+    system = "\n\n".join((system, *recalled.system_blocks))
     always_on = ""  # Entries fill it; until there are any, their room stays empty.
     fixed = estimate(system) + estimate(always_on) + estimate_message(recalled.block + query)
     budget = settings.count(_WINDOW + "default-max-input-tokens")

@@ -10,14 +10,14 @@ from typing import Final
 from django.utils import timezone
 
 from memory.logic import echo
-from memory.logic.blocks import block_of
+from memory.logic.blocks import block_of, where_of
 from memory.logic.echo import ECHO_OVERLAP, overlap
 from memory.models import Conversation
 from memory.providers.base import Asked
 from memory.providers.builtin import file_items, message_items
-from memory.providers.chain import ask_providers
+from memory.providers.chain import Asking, InForce
 from memory.services.embedding import embed_question
-from memory.types import ProviderAnswer, RecallItem
+from memory.types import OutsideTool, ProviderAnswer, RecallItem
 from recall.services.search import Wanted, search
 from recall.types import Found, RecordKind
 from workspaces.access import Opened
@@ -31,11 +31,16 @@ MOST_FOUND: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The fenced block (empty when nothing was found), its items, and what became of each provider."""
+    """The fenced block (empty when nothing was found), its items, and what became of each provider.
+
+    `system_blocks` is what plugins say in the system prompt, `tools` what they give the agent.
+    """
 
     block: str
     items: tuple[RecallItem, ...]
     providers: tuple[ProviderAnswer, ...]
+    system_blocks: tuple[str, ...] = ()
+    tools: tuple[OutsideTool, ...] = ()
 
 
 def recall_for_turn(
@@ -45,24 +50,26 @@ def recall_for_turn(
     settings: Effective,
     conversation: Conversation | None = None,
     max_tokens: int | None = None,
+    plugins: Sequence[InForce] = (),
 ) -> Recalled:
     """Asks every provider and fences what they know as background, not instruction."""
-    found, reason = find(opened, query=query, limit=MOST_FOUND)
     asked = Asked(
         own=opened.own,
         reach=opened.reach,
         query=query,
         settings=settings,
-        found=tuple(found),
         conversation=conversation.pk if conversation else None,
     )
     most = settings.count("mate.memory.provider-block-max-chars")
-    answers = _told_once(ask_providers(asked))
+    asking = Asking(asked, plugins)
+    found, reason = find(opened, query=query, limit=MOST_FOUND)
+    gathered = asking.gather(tuple(found))
+    answers = _told_once(gathered.answers)
     blocks: list[str] = []
     told: list[ProviderAnswer] = []
     items: list[RecallItem] = []
     for answer in answers:
-        pairs = ((_where(item), item.text) for item in answer.items)
+        pairs = ((where_of(item), item.text) for item in answer.items)
         text, held = block_of(pairs, max_chars=most, max_tokens=max_tokens)
         kept = tuple(answer.items[index] for index in held)
         cut = len(answer.items) - len(kept)
@@ -76,7 +83,7 @@ def recall_for_turn(
         if text:
             blocks.append(text)
     block = echo.fence("\n\n".join(blocks)) if blocks else ""
-    return Recalled(block, tuple(items), tuple(told))
+    return Recalled(block, tuple(items), tuple(told), gathered.blocks, gathered.tools)
 
 
 def find(
@@ -143,12 +150,3 @@ def _without_copies(items: Sequence[RecallItem]) -> list[RecallItem]:
         or item.source.get("file") in {"PROFILE.md", "MEMORY.md"}
         or not any(overlap(item.text.partition(": ")[2] or item.text, text) >= ECHO_OVERLAP for text in said)
     ]
-
-
-def _where(item: RecallItem) -> str:
-    """Where an item comes from, as the agent reads it: the day and who said it, else the file and heading."""
-    if item.at:
-        return f"{item.at[:10]}, {item.speaker}" if item.speaker else item.at[:10]
-    name = str(item.source.get("file", item.kind))
-    heading = item.source.get("heading")
-    return f"{name}, {heading}" if heading else name

@@ -20,6 +20,7 @@ from memory.logic import echo
 from memory.models import Conversation, Message, Turn
 from memory.queries import conversation_named, messages_of
 from memory.services.indexing import forget_messages, index_messages
+from memory.services.sync import announce_turn
 from memory.types import Incoming, ProviderAnswer, RecallItem
 from workspaces import outbox
 from workspaces.access import Opened
@@ -76,6 +77,7 @@ def record_turns(
         if rows:
             index_messages(own, conversation, rows, called=called, agent=opened.agent.name)
             _touch(conversation, rows)
+            announce_turn(own, rows)
     unnamed = iter(row.pk for one, row in zip(fresh, rows, strict=True) if one.key is None)
     ids = tuple(
         (next(unnamed) if one.key is None else known[one.key], one.message.external_id) for one in named
@@ -213,6 +215,8 @@ def finish_turn(begun: Begun, outcome: Outcome) -> Message | None:
         if answer is not None:
             index_messages(begun.own, conversation, [answer], called="", agent=begun.opened.agent.name)
             _touch(conversation, [answer])
+            if outcome.status == Turn.Status.ANSWERED:
+                announce_turn(begun.own, [begun.question, answer])
     return answer
 
 

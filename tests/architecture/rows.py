@@ -9,13 +9,28 @@ from django.apps import apps
 from django.db import models
 from django.utils import timezone
 
-from memory.models import ContextSummary, Conversation, ExtractionState, Message, Turn
+from memory.models import (
+    ContextSummary,
+    Conversation,
+    ExtractionState,
+    Message,
+    ProviderBreaker,
+    Turn,
+)
 from memory.services.turns import record_turns
 from memory.types import Incoming
 from tests import factories
 from tests.factories import World
 from workspaces.access import open_personal, principal_of_token
-from workspaces.models import Change, IdempotencyKey, ModelUsage, Run, SettingOverride, Workspace
+from workspaces.models import (
+    Change,
+    IdempotencyKey,
+    ModelUsage,
+    Plugin,
+    Run,
+    SettingOverride,
+    Workspace,
+)
 from workspaces.services.files import Author, write_file
 from workspaces.tenancy import tenant, workspace
 from workspaces.types import AuthorKind, BucketRef
@@ -80,6 +95,12 @@ def fill(world: World, name: str) -> BucketRef:
     with workspace(bucket.workspace_id):
         SettingOverride.objects.create(
             workspace_id=bucket.workspace_id, key=f"test.{name}", value=1, updated_at=now
+        )
+        Plugin.objects.create(
+            workspace_id=bucket.workspace_id, kind=f"of_{name}", created_at=now, updated_at=now
+        )
+        ProviderBreaker.objects.create(
+            workspace_id=bucket.workspace_id, provider=f"of_{name}", failures=1, changed_at=now
         )
         IdempotencyKey.objects.create(
             workspace_id=bucket.workspace_id,

@@ -58,6 +58,7 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "MATE_VECTOR_STORE": "Where vectors lie: `pgvector`, `s3vectors:<vector bucket>`, `opensearch:<https://host:port>`.",
     "OPENSEARCH_USERNAME": "Who we are to OpenSearch; unset: nobody, and for a domain of AWS its credentials.",
     "OPENSEARCH_PASSWORD": "The password of that user.",
+    "MATE_PROVIDERS": "Classes of plugins, as dotted paths separated by commas.",
     "MATE_WORKERS": "Processes of the worker.",
 }
 """What each variable means. The names and defaults are read from `config.env`; `test_docs` compares the names."""

@@ -29,6 +29,12 @@ LONG_MODULES = {
 BROAD_EXCEPTS = {
     "workspaces/outbox.py": "the outbox's one door: recorded, retried, parked",
     "memory/providers/chain.py": "the provider chain's one door: told in the answer",
+    "memory/providers/contract.py": "what a provider raises is a fault of its contract, and told",
+    "memory/providers/registry.py": "a plugin's class that cannot be loaded stops the start, with its name",
+    "memory/services/sync.py": "what a plugin raises goes to the outbox's door, without its secrets",
+    "memory/providers/plugged.py": "a plugin's tool that breaks: told to the model",
+    "workspaces/services/calls.py": "code that is not ours: kept, and raised where it is waited for",
+    "workspaces/services/plugins.py": "a plugin's check of its connection: kept and told",
     "memory/services/chat.py": "closing a turn whose answer failed; the first error is the one to tell",
 }
 """Where everything is caught and not raised again, and why."""

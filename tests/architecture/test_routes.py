@@ -19,11 +19,13 @@ from rest_framework.views import APIView
 from tests import factories
 from tests.architecture.tables import API, METHODS, addresses, routes
 from tests.factories import ALL_GRANTS, Person, World, client_of
+from tests.stubs.plugins import Sample, joined
 from workspaces import tenancy
 from workspaces.api.base import Endpoint, Needs
 from workspaces.logic.roles import GRANTS_OF_ROLE
 from workspaces.models import Owner, Run
 from workspaces.services.files import Author, write_file
+from workspaces.services.plugins import Actor, save_plugin
 from workspaces.services.tenants import add_member
 from workspaces.services.tokens import issue_token
 from workspaces.tenancy import Door, door, tenant, workspace
@@ -76,6 +78,10 @@ ROUTES: Mapping[tuple[str, str], tuple[Role, Grant]] = {
     ("GET", "/owners"): ADMINISTER,
     ("GET", "/owners/{ownerId}"): ADMINISTER,
     ("PATCH", "/owners/{ownerId}"): ADMINISTER,
+    ("GET", "/plugins"): ADMINISTER,
+    ("GET", "/plugins/{kind}"): ADMINISTER,
+    ("PUT", "/plugins/{kind}"): ADMINISTER,
+    ("POST", "/plugins/{kind}/check"): ADMINISTER,
     ("GET", "/settings"): (Role.MEMBER, Grant.READ),
     ("PUT", "/settings"): ADMINISTER,
     ("DELETE", "/settings/{key}"): ADMINISTER,
@@ -114,6 +120,8 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
         "messages": [{"role": "user", "content": "I like tea."}],
     },
     ("PATCH", "/owners/{ownerId}"): {"name": "Somebody"},
+    ("PUT", "/plugins/{kind}"): {"enabled": True, "config": {}},
+    ("POST", "/plugins/{kind}/check"): {},
     ("PUT", "/settings"): {"key": "mate.memory.cooldown-minutes", "value": 7, "agentId": "{agentId}"},
     ("POST", "/tokens"): {"name": "more", "grants": ["read"]},
 }
@@ -171,8 +179,10 @@ class Cast:
 
 @pytest.fixture(scope="module")
 def _made(django_db_setup: None, django_db_blocker) -> Iterator[Cast]:
-    with django_db_blocker.unblock(), undone():
+    with django_db_blocker.unblock(), undone(), joined(Sample):
         acme, umbra = factories.acme(), factories.umbra()
+        for world in (acme, umbra):
+            save_plugin(world.workspace.pk, Sample.kind, config={}, enabled=False, by=Actor("system"))
         User.objects.create_user("newcomer")
         for person in acme.people.values():
             _speak(acme, person)
@@ -241,6 +251,7 @@ def _arguments(world: World) -> dict[str, object]:
         "userId": spare.pk,
         "tokenId": token.pk,
         "key": "mate.memory.cooldown-minutes",
+        "kind": Sample.kind,
     }
 
 

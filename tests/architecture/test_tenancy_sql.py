@@ -101,6 +101,7 @@ def test_every_model_that_holds_a_persons_words_is_of_a_bucket():
         "workspaces_agent": "what the operator says of an agent",
         "workspaces_auditevent": "what was done, never what was said",
         "workspaces_idempotencykey": "the answer to a repeated request, a day long, of its caller only",
+        "workspaces_plugin": "how the workspace has set a plugin up",
         "workspaces_settingoverride": "values of settings",
     }
     found = {

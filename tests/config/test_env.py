@@ -51,6 +51,7 @@ def test_an_empty_environment_runs_everything_embedded() -> None:
         workers=2,
         process=None,
         openclaw_base=None,
+        providers=(),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -18,8 +19,16 @@ from django.urls import reverse
 from django.utils import timezone
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
-from memory.models import ContextSummary, Conversation, ExtractionState, Message, Turn
+from memory.models import (
+    ContextSummary,
+    Conversation,
+    ExtractionState,
+    Message,
+    ProviderBreaker,
+    Turn,
+)
 from tests.factories import World
+from tests.stubs.plugins import Sample, joined
 from workspaces import outbox
 from workspaces.access import principal_of_token
 from workspaces.middleware import OperatorMiddleware
@@ -37,6 +46,7 @@ from workspaces.models import (
     OutboxMessage,
     Owner,
     PersonalAccessToken,
+    Plugin,
     Revision,
     Run,
     SettingOverride,
@@ -58,6 +68,7 @@ READ_ONLY = {
     "Message",
     "ModelUsage",
     "OutboxMessage",
+    "ProviderBreaker",
     "Revision",
     "Run",
     "SettingOverride",
@@ -144,6 +155,11 @@ def fill(world: World, bucket: BucketRef, topic: str) -> None:
     PeriodicTask.objects.create(name=slug, task="workspaces.maintain", interval=hourly)
     with door(Door.OPERATOR):
         SettingOverride.objects.create(workspace_id=world.workspace.pk, key=KEY, value=9, updated_at=now)
+        set_up = {"workspace_id": world.workspace.pk, "created_at": now, "updated_at": now}
+        Plugin.objects.create(**set_up, kind=Sample.kind)
+        ProviderBreaker.objects.create(
+            workspace_id=world.workspace.pk, provider=Sample.kind, failures=1, changed_at=now
+        )
 
 
 @pytest.fixture
@@ -152,9 +168,10 @@ def personal(acme: World) -> BucketRef:
 
 
 @pytest.fixture
-def everything(acme: World, personal: BucketRef, topic: str) -> World:
-    fill(acme, personal, topic)
-    return acme
+def everything(acme: World, personal: BucketRef, topic: str) -> Iterator[World]:
+    with joined(Sample):
+        fill(acme, personal, topic)
+        yield acme
 
 
 def first_of(model: type[Model]) -> Model:
@@ -203,6 +220,7 @@ def test_only_what_operators_make_has_a_page_to_add_it(everything: World, client
         "Member",
         "PeriodicTask",
         "PersonalAccessToken",
+        "Plugin",
         "User",
         "Workspace",
     }

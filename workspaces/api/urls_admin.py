@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces.api import activity, agents, people, settings, tenants, tokens
+from workspaces.api import activity, agents, people, plugins, settings, tenants, tokens
 
 urlpatterns = [
     path("workspaces", tenants.Workspaces.as_view(), name="workspaces"),
@@ -16,6 +16,9 @@ urlpatterns = [
     path("owners/<rowid:owner_id>", people.OneOwner.as_view(), name="owner"),
     path("tokens", tokens.Tokens.as_view(), name="tokens"),
     path("tokens/<rowid:token_id>", tokens.OneToken.as_view(), name="token"),
+    path("plugins", plugins.Plugins.as_view(), name="plugins"),
+    path("plugins/<str:kind>", plugins.OnePlugin.as_view(), name="plugin"),
+    path("plugins/<str:kind>/check", plugins.PluginCheck.as_view(), name="plugin_check"),
     path("settings", settings.Settings.as_view(), name="settings"),
     path("settings/<str:key>", settings.OneSetting.as_view(), name="setting"),
     path("usage", activity.Usage.as_view(), name="usage"),

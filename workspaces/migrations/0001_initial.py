@@ -397,6 +397,32 @@ class Migration(migrations.Migration):
             field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='workspaces.workspace'),
         ),
         migrations.CreateModel(
+            name='Plugin',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('kind', models.CharField(max_length=24)),
+                ('enabled', models.BooleanField(default=False)),
+                ('config', models.JSONField(blank=True, default=dict)),
+                ('secrets', models.TextField(blank=True, default='')),
+                ('status', models.CharField(choices=[('unchecked', 'Unchecked'), ('ok', 'Ok'), ('failed', 'Failed')], default='unchecked', max_length=9)),
+                ('found', models.CharField(blank=True, default='', help_text='What the last check found.', max_length=500)),
+                ('last_error', models.CharField(blank=True, default='', max_length=500)),
+                ('checked_at', models.DateTimeField(blank=True, null=True)),
+                ('created_at', models.DateTimeField()),
+                ('updated_at', models.DateTimeField()),
+                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='workspaces.workspace')),
+            ],
+            options={
+                'abstract': False,
+                'base_manager_name': 'unscoped',
+                'default_manager_name': 'unscoped',
+                'constraints': [models.UniqueConstraint(fields=('workspace', 'kind'), name='plugin_once'), models.CheckConstraint(condition=models.Q(('status__in', ['unchecked', 'ok', 'failed'])), name='plugin_status')],
+            },
+            managers=[
+                ('unscoped', django.db.models.manager.Manager()),
+            ],
+        ),
+        migrations.CreateModel(
             name='SettingOverride',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

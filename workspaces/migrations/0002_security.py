@@ -20,6 +20,7 @@ WORKSPACE_TABLES = {
     "workspaces_owner": {"readers": ("outbox",)},
     "workspaces_bucket": {"has_global": True, "readers": ("outbox", "maintenance")},
     "workspaces_personalaccesstoken": {"doors": ("authenticate",)},
+    "workspaces_plugin": {},
     "workspaces_settingoverride": {"has_global": True, "readers": ("maintenance",)},
     "workspaces_auditevent": {"doors": ("maintenance", "authenticate")},
     "workspaces_idempotencykey": {"doors": ("maintenance",)},

@@ -6,6 +6,7 @@ from workspaces.models.buckets import GLOBAL_BUCKET_ID, Bucket
 from workspaces.models.files import File, Revision
 from workspaces.models.jobs import Change, Run
 from workspaces.models.outbox import Heartbeat, Lane, OutboxMessage
+from workspaces.models.plugins import Plugin
 from workspaces.models.settings import SettingOverride
 from workspaces.models.tenants import GLOBAL_WORKSPACE_ID, Member, Workspace
 from workspaces.models.tokens import PersonalAccessToken
@@ -27,6 +28,7 @@ __all__ = [
     "OutboxMessage",
     "Owner",
     "PersonalAccessToken",
+    "Plugin",
     "Revision",
     "Run",
     "SettingOverride",
