@@ -275,7 +275,7 @@ def test_what_is_ready_is_taken_when_another_is_late(acme, hold):
     Second.on_prefetch = hanging(hold, [])
     plug(acme)
     plug(acme, "second")
-    override(acme, PREFIX + "provider-prefetch-total-budget-ms", 300)
+    override(acme, PREFIX + "provider-prefetch-total-budget-ms", 1000)
     answer = ask(acme)
     assert outcome(answer) == ("answered", "")
     assert outcome(answer, "second") == ("late", "budget")
