@@ -210,6 +210,9 @@ LOGGING = {
     "loggers": {
         "django.request": {"level": "ERROR"},
         "httpx": {"level": "WARNING"},
+        # Each request at INFO, each failure with its traceback: what fails is told where it is asked.
+        "opensearch": {"level": "CRITICAL"},
+        "botocore": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
     },

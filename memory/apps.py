@@ -15,8 +15,8 @@ class MemoryConfig(AppConfig):
         """Joins the outbox, the upkeep, the metrics and what is told of files; loads the plugins."""
         from memory.api.metrics import turn_metrics  # noqa: PLC0415 - models are not loaded before
         from memory.handlers import register_topics  # noqa: PLC0415
-        from memory.services.embedding import ask_for_missing, clear_gone  # noqa: PLC0415
         from memory.providers.registry import load_plugins  # noqa: PLC0415
+        from memory.services.embedding import ask_for_missing, clear_gone  # noqa: PLC0415
         from memory.services.indexing import index_file  # noqa: PLC0415
         from memory.services.upkeep import close_abandoned  # noqa: PLC0415
         from workspaces.api.operations import add_collector  # noqa: PLC0415
