@@ -1,32 +1,49 @@
-"""`python -m bench [recording] [context] [outbox]`: all of them, or those that are named."""
+"""`python -m bench [NAME] [options]`: one benchmark, or all that need no data of their own."""
 
 from __future__ import annotations
 
 import argparse
 import time
 from collections.abc import Callable
+from pathlib import Path
 
-from bench import context, outbox, recording
+from bench import chinese, context, latency, locomo, outbox, recording
 from bench.tables import Table
 
 BENCHES: dict[str, Callable[[], list[Table]]] = {
     "recording": recording.run,
     "context": context.run,
     "outbox": outbox.run,
+    "chinese": chinese.run,
+    "latency": latency.run,
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHES))
-    names = parser.parse_args().names or list(BENCHES)
-    if unknown := set(names) - set(BENCHES):
-        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
-    for name in names:
-        begun = time.monotonic()
-        for table in BENCHES[name]():
-            table.show()
-        print(f"({name} took {time.monotonic() - begun:.0f} s)")
+    names = parser.add_subparsers(dest="name", metavar="NAME")
+    for name in BENCHES:
+        named = names.add_parser(name)
+        if name == "latency":
+            named.add_argument("--records", type=int, nargs="+", default=list(latency.RECORDS))
+    on_locomo = names.add_parser("locomo", help="needs the data set, which is not part of this repository")
+    on_locomo.add_argument("file", type=Path)
+    on_locomo.add_argument("--split", action="store_true", help="halves of the conversations apart, too")
+    told = parser.parse_args()
+    if told.name == "locomo":
+        _show("locomo", lambda: locomo.run(told.file, split=told.split))
+    elif told.name == "latency":
+        _show("latency", lambda: latency.run(told.records))
+    else:
+        for name in [told.name] if told.name else BENCHES:
+            _show(name, BENCHES[name])
+
+
+def _show(name: str, run: Callable[[], list[Table]]) -> None:
+    begun = time.monotonic()
+    for table in run():
+        table.show()
+    print(f"({name} took {time.monotonic() - begun:.0f} s)", flush=True)
 
 
 if __name__ == "__main__":
