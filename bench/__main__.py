@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from bench import chinese, context, latency, locomo, outbox, recording
+from bench import chinese, context, ingest, latency, locomo, outbox, recording
 from bench.tables import Table
 
-BENCHES: dict[str, Callable[[], list[Table]]] = {
+BENCHES: dict[str, Callable[[], Iterable[Table]]] = {
     "recording": recording.run,
     "context": context.run,
     "outbox": outbox.run,
     "chinese": chinese.run,
+    "ingest": ingest.run,
     "latency": latency.run,
 }
 
@@ -39,7 +40,7 @@ def main() -> None:
             _show(name, BENCHES[name])
 
 
-def _show(name: str, run: Callable[[], list[Table]]) -> None:
+def _show(name: str, run: Callable[[], Iterable[Table]]) -> None:
     begun = time.monotonic()
     for table in run():
         table.show()

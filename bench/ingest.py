@@ -20,7 +20,7 @@ from tests.journeys.product import Product, until
 RECORDS: Final = 10_000
 
 
-def run() -> Table:
+def run() -> list[Table]:
     table = Table(
         f"Ingest of {RECORDS:,} messages of {OWNERS:,} owners (messages a second)",
         ("", "recorded", "with vectors"),
@@ -40,7 +40,7 @@ def run() -> Table:
         if peer.is_installed():
             seconds = _by_mem0(product, Path(folder), talks)
             table.add("mem0 add", rate(RECORDS, seconds), rate(RECORDS, seconds))
-    return table
+    return [table]
 
 
 def _talks() -> Iterator[dict[str, Any]]:

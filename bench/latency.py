@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import psycopg
 
-from bench import ingest, memory, peer
+from bench import memory, peer
 from bench.baseline import SEARCH, given
 from bench.embed_stub import EMBEDDER, embedding_seconds, running
 from bench.loading import Tenant, load
@@ -66,11 +66,9 @@ class Timed:
     mem0: list[float] = field(default_factory=list)
 
 
-def run(records: Sequence[int] = RECORDS) -> list[Table]:
-    tables = []
+def run(records: Sequence[int] = RECORDS) -> Iterator[Table]:
     for count in records:
-        tables += _at(count)
-    return [*tables, ingest.run()]
+        yield from _at(count)
 
 
 @dataclass

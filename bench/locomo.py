@@ -65,9 +65,9 @@ def _beside(
     }
     if not peer.is_installed():
         return results
-    by_text = {text: known[key].tolist() for ones in texts.values() for key, text in ones.items()}
-    by_text |= {text: vector.tolist() for text, vector in asked.items()}
-    mem0 = peer.Mem0(stage.urls.owner, folder, dimensions=384, embed=by_text.__getitem__)
+    by_text = {text.strip(): known[key].tolist() for ones in texts.values() for key, text in ones.items()}
+    by_text |= {text.strip(): vector.tolist() for text, vector in asked.items()}
+    mem0 = peer.Mem0(stage.urls.owner, folder, dimensions=384, embed=lambda text: by_text[text.strip()])
     for who, ones in texts.items():
         for key, text in ones.items():
             mem0.add(text, who=who, key=key)

@@ -31,7 +31,7 @@ class Mem0:
         # Read when the package is loaded.
         os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder / "mem0"), "HF_HUB_OFFLINE": "1"}
         memory = importlib.import_module("mem0").Memory
-        base = importlib.import_module("mem0.embeddings.base").EmbeddingBase
+        base: Any = importlib.import_module("mem0.embeddings.base").EmbeddingBase
 
         class Given(base):
             def embed(self, text: str, memory_action: str | None = None) -> list[float]:  # noqa: ARG002
