@@ -24,7 +24,7 @@ def run() -> list[Table]:
         with product.client() as client:
             stage.record(client, _WHO, said)
             stage.wait_for_vectors()
-            results = {"POST /search": ranked(questions, lambda q: stage.search(client, q))}
+            results = {"/search": ranked(questions, lambda q: stage.search(client, q))}
         used = memory.table(product, after="the Chinese set")
         near = Nearest(stage.vectors())
         vectors = {question.text: stage.embed(question.text) for question in questions}
@@ -34,7 +34,7 @@ def run() -> list[Table]:
     session_of = {one.key: one.conversation for one in said}
     table = Table(
         f"Chinese: {len(said)} lines, {len(questions)} questions (per cent)",
-        ("", *(f"{name} {k}" for name in results for k in ("R@5", "R@10"))),
+        ("", *(f"{name} {k}" for name in results for k in ("R@5", "R@10", "MRR"))),
         note="; ".join(
             f"{name} p50 {ms(percentile(one.seconds, 0.5))}, p95 {ms(percentile(one.seconds, 0.95))}"
             for name, one in results.items()
@@ -51,7 +51,9 @@ def run() -> list[Table]:
             )
             for one in results.values()
         ]
-        table.add(kind, *(f"{100 * share:.1f}" for one in graded for share in (one.at5, one.at10)))
+        table.add(
+            kind, *(f"{100 * share:.1f}" for one in graded for share in (one.at5, one.at10, one.rank10))
+        )
     return [table, used]
 
 

@@ -150,7 +150,11 @@ def _questions(rng: random.Random, told: Sequence[Told]) -> Iterator[Asked]:
     yield from _of_days(rng, told)
     for number, one in enumerate(rng.sample(denied, A_KIND)):
         topic = words.TOPICS[one.topic]
-        query = topic.same_words.format(v=one.word) if number % 2 else topic.other_words.format(w=one.word)
+        query = (
+            topic.same_words.format(v=one.word),
+            topic.other_words.format(w=one.word),
+            topic.other_words.format(w=one.other_word),
+        )[number % 3]
         yield Asked("negation", query, (one.line,))
     for one in rng.sample(plain, A_KIND):
         yield Asked("who", words.TOPICS[one.topic].of_person.format(p=one.person), (one.line,))
