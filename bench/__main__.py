@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,8 +24,8 @@ BENCHES: dict[str, Callable[[], Iterable[Table]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     names = parser.add_subparsers(dest="name", metavar="NAME")
-    for name in BENCHES:
-        named = names.add_parser(name)
+    for name, run in BENCHES.items():
+        named = names.add_parser(name, help=sys.modules[run.__module__].__doc__)
         if name == "latency":
             named.add_argument("--records", type=int, nargs="+", default=list(latency.RECORDS))
     on_locomo = names.add_parser("locomo", help="needs the data set, which is not part of this repository")
