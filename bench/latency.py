@@ -144,8 +144,8 @@ def _finding(run: _Run) -> Table:
     table = Table(
         f"Share of the exact first ten that vectors find, {run.corpus.records:,} records",
         ("owners", "records", "product", "mem0"),
-        note="Questions none of whose words a record has. The product's are those of its candidates that are nearest; "
-        "mem0's are compared with the exact ones among the owner's own.",
+        note="The product is asked with a word that no record has, and the nearest of its candidates are looked at. mem0 "
+        "is compared with the exact ones among the owner's own.",
     )
     for size in run.timed:
         mem0 = f"{run.found_by_mem0[size]:.3f}" if size in run.found_by_mem0 else "–"
