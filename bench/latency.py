@@ -144,7 +144,7 @@ def _finding(run: _Run) -> Table:
     table = Table(
         f"Share of the exact first ten that vectors find, {run.corpus.records:,} records",
         ("owners", "records", "product", "mem0"),
-        note="The product is asked with a word that no record has, and the nearest of its candidates are looked at. mem0 "
+        note="The product is asked with a word that no record has, and its nearest candidates are looked at. mem0 "
         "is compared with the exact ones among the owner's own.",
     )
     for size in run.timed:
