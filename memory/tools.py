@@ -1,4 +1,4 @@
-"""The agent's file tools for one run, bound to the run's agent and owner.
+"""The agent's memory tools for one run, bound to the run's agent and owner.
 
 A tool never raises for what the model got wrong: it answers `{"error": true, "message": …}`, which the model
 can act on. Each call opens its own transaction and gives its thread's database connection back, since the
@@ -8,14 +8,27 @@ runtime calls tools in threads of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Literal
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol
 
-from pydantic import AfterValidator, AliasGenerator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    AliasGenerator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_ai import Tool
 
-from memory.types import OutsideTool
+from memory.models import Conversation, Message
+from memory.queries import conversations_of
+from memory.types import OutsideTool, RecallItem
+from recall.types import RecordKind
 from workspaces.access import Opened
 from workspaces.errors import DomainError, NotFound
 from workspaces.file_queries import (
@@ -32,13 +45,15 @@ from workspaces.logic.texts import storable
 from workspaces.services.files import Author, Written, edit_file, rewrite_file, write_file
 from workspaces.settings import Effective
 from workspaces.tenancy import release_connection, tenant
-from workspaces.types import AuthorKind, BucketRef, Scope
+from workspaces.types import AuthorKind, BucketRef, Reach, Scope
 
 MAX_LISTED: Final = 200
 """Files that one list shows."""
 MAX_READ_CHARS: Final = 100_000
 """Characters of a file that one read shows: about a fifth of a usual context window."""
 MAX_HITS: Final = 30
+MAX_MESSAGE_CHARS: Final = 2000
+"""Characters of a message that is found: as many as extraction reads of it."""
 MAX_TOLD_CHARS: Final = 2000
 """Characters of an error: it may hold names that a model made up."""
 _PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -51,6 +66,21 @@ _PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {
 Result = dict[str, Any]
 
 
+class Search(Protocol):
+    """Recall, as `memory.services.recall.search_memory` does it."""
+
+    def __call__(
+        self,
+        opened: Opened,
+        *,
+        query: str,
+        limit: int,
+        kinds: Sequence[RecordKind],
+        since: datetime | None,
+        until: datetime | None,
+    ) -> tuple[list[RecallItem], str]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ToolRun:
     """Whose memory the tools of one run touch. `actor` is how traces name the agent.
@@ -61,12 +91,13 @@ class ToolRun:
     opened: Opened
     settings: Effective
     actor: str
+    search: Search
     seen: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, opened: Opened, *, settings: Effective) -> ToolRun:
-        """A run of the opened agent."""
-        return cls(opened, settings, actor=f"agent:{opened.agent.id}")
+    def of(cls, opened: Opened, *, settings: Effective, search: Search) -> ToolRun:
+        """A run of the opened agent; `search` is how it recalls."""
+        return cls(opened, settings, f"agent:{opened.agent.id}", search)
 
     @property
     def agent_id(self) -> int:
@@ -89,6 +120,18 @@ def _plain(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_plain)]
 """A string that Postgres and JSON can hold."""
+
+
+def _written(value: Any) -> Any:
+    if not isinstance(value, str | datetime | None):
+        raise ValueError(  # noqa: TRY004 - pydantic tells it to the model
+            "write the moment as text, such as 2026-01-31T09:00:00Z"
+        )
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_written)]
+"""A moment with its zone; a bare number is no moment."""
 
 
 class _Arguments(BaseModel):
@@ -118,6 +161,18 @@ class EditArguments(ReadArguments):
     old_text: Text = Field(description="The text to replace, exactly as it stands in the file.")
     new_text: Text = Field(description="What to put in its place.")
     replace_all: bool = Field(default=False, description="Replace every occurrence, not only a single one.")
+
+
+class SessionArguments(_Arguments):
+    mode: Literal["recent", "search"] = Field(
+        "search", description="`recent` lists the latest; it takes no query."
+    )
+    query: Text | None = Field(
+        None, description="What was said; its meaning counts.", max_length=MAX_QUERY_CHARS
+    )
+    limit: int = Field(10, description=f"Results, at most {MAX_HITS}.")
+    since: Moment | None = Field(None, description="Only what was said at this moment or later.")
+    until: Moment | None = Field(None, description="Only what was said before this moment.")
 
 
 class SearchArguments(_Arguments):
@@ -254,6 +309,58 @@ def _search(run: ToolRun, given: SearchArguments) -> Result:
     return answer
 
 
+def _search_sessions(run: ToolRun, given: SessionArguments) -> Result:
+    """Only what this person and the agent said: the person's own bucket, no shared one."""
+    own = run.opened.personal()
+    limit = min(max(given.limit, 1), MAX_HITS)
+    mine = replace(run.opened, reach=Reach(own.workspace_id, (own.id,)))
+    if given.mode == "recent":
+        with tenant(mine.reach):
+            sessions = [_session(row) for row in conversations_of(own)[:limit]]
+        return {"mode": "recent", "count": len(sessions), "sessions": sessions}
+    if not (given.query or "").strip():
+        return _error("Say what to search for in `query`, or ask for the mode `recent`.")
+    found, reason = run.search(
+        mine,
+        query=str(given.query),
+        limit=limit,
+        kinds=[RecordKind.MESSAGE],
+        since=given.since,
+        until=given.until,
+    )
+    with tenant(mine.reach):
+        rows = {
+            row.pk: row
+            for row in Message.objects.of(own)
+            .filter(pk__in=[item.record_source for item in found])
+            .select_related("conversation")
+        }
+    matches = [_match(rows[pk], item) for item in found if (pk := item.record_source) in rows]
+    told = {"mode": "search", "query": given.query, "count": len(matches), "matches": matches}
+    return told | ({"note": reason} if reason else {})
+
+
+def _session(row: Conversation) -> Result:
+    return {
+        "conversationId": row.external_id,
+        "title": row.title,
+        "messageCount": row.length,
+        "lastActiveTime": row.last_at.isoformat(),
+        "createTime": row.created_at.isoformat(),
+    }
+
+
+def _match(row: Message, item: RecallItem) -> Result:
+    return {
+        "conversationId": row.conversation.external_id,
+        "title": row.conversation.title,
+        "role": row.role,
+        "speaker": item.speaker,
+        "snippet": row.content[:MAX_MESSAGE_CHARS],
+        "time": row.at.isoformat(),
+    }
+
+
 def _whose(bucket: BucketRef) -> Result:
     return {"scope": bucket.scope.value, "ownerKey": bucket.owner_key}
 
@@ -273,7 +380,7 @@ def _message(written: Written, bucket: BucketRef) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _FileTool:
+class _AgentTool:
     """A tool before it is bound to a run. One that writes never runs beside another."""
 
     name: str
@@ -290,45 +397,51 @@ class _FileTool:
         return Tool.from_schema(call, self.name, self.description, schema, sequential=self.writes)
 
 
-FILE_TOOLS: Final = (
-    _FileTool(
+AGENT_TOOLS: Final = (
+    _AgentTool(
         "list_workspace_memory_files",
         "Lists your memory files: this person's own (PERSONAL), shared (TEAM) and common to all (GLOBAL).",
         ListArguments,
         _list_files,
     ),
-    _FileTool(
+    _AgentTool(
         "read_workspace_memory_file",
         "Reads one whole memory file; this person's own before the shared one of the same name.",
         ReadArguments,
         _read_file,
     ),
-    _FileTool(
+    _AgentTool(
         "write_workspace_memory_file",
         "Writes a whole memory file of this person, replacing what it held. Read it first.",
         WriteArguments,
         _write_file,
         writes=True,
     ),
-    _FileTool(
+    _AgentTool(
         "edit_workspace_memory_file",
         "Replaces one passage of a memory file of this person. Prefer it to writing the whole file.",
         EditArguments,
         _edit_file,
         writes=True,
     ),
-    _FileTool(
+    _AgentTool(
         "search_workspace_memory",
         "Finds lines of your memory files by keyword, best first, with file name and line number.",
         SearchArguments,
         _search,
     ),
+    _AgentTool(
+        "session_search",
+        "Finds what this person and you said in earlier conversations, best first, with day and speaker.",
+        SessionArguments,
+        _search_sessions,
+    ),
 )
 
 
-def file_tools(run: ToolRun) -> list[Tool[Any]]:
-    """The five file tools for that run."""
-    return [tool.bound(run) for tool in FILE_TOOLS]
+def agent_tools(run: ToolRun) -> list[Tool[Any]]:
+    """The tools for that run."""
+    return [tool.bound(run) for tool in AGENT_TOOLS]
 
 
 def outside_tools(given: Sequence[OutsideTool], *, taken: Collection[str]) -> list[Tool[Any]]:
@@ -347,7 +460,7 @@ def _outside(given: OutsideTool) -> Tool[Any]:
     return Tool.from_schema(call, given.name, given.description, dict(given.parameters))
 
 
-def _called(tool: _FileTool, run: ToolRun, arguments: Mapping[str, Any]) -> Result:
+def _called(tool: _AgentTool, run: ToolRun, arguments: Mapping[str, Any]) -> Result:
     """One call of a tool, from what a model sent to what it is told. Outside any transaction."""
     try:
         given = tool.arguments.model_validate(arguments)

@@ -21,7 +21,11 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class RecallItem:
-    """One thing put before the agent, with where it came from. `score` has no unit: higher is better."""
+    """One thing put before the agent, with where it came from.
+
+    `score` lies between 0 and 1 and compares within one answer; higher is better. `record_source` and
+    `content_hash` name the record in the index; a plugin's item has neither.
+    """
 
     id: str
     kind: str
@@ -32,6 +36,8 @@ class RecallItem:
     speaker: str | None = None
     source: dict[str, Any] = field(default_factory=dict)
     why: dict[str, float] = field(default_factory=dict)
+    record_source: int | None = None
+    content_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)

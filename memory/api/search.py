@@ -5,15 +5,19 @@ from __future__ import annotations
 import time
 from typing import ClassVar
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.api.shapes import RecallItemShape, SearchReply, SearchRequest
+from memory.models import RecallHit
+from memory.services.hits import record_hits
 from memory.services.recall import search_memory
 from recall.types import RecordKind
 from workspaces.access import open_personal
 from workspaces.api.base import Endpoint, Needs
+from workspaces.tenancy import tenant
 from workspaces.types import Grant, Role
 
 
@@ -35,7 +39,17 @@ class SearchView(Endpoint):
             kinds=[RecordKind(kind) for kind in asked.get("kinds", ())],
             since=asked.get("from"),
             until=asked.get("to"),
+            threshold=asked.get("threshold"),
         )
+        if asked["record"] and opened.own is not None:
+            with tenant(opened.own):
+                record_hits(
+                    opened.own,
+                    items,
+                    query=asked["query"],
+                    source=RecallHit.HitSource.SEARCH,
+                    now=timezone.now(),
+                )
         took = round((time.monotonic() - began) * 1000)
         results = RecallItemShape(items, many=True).data
         if not asked["explain"]:

@@ -266,7 +266,16 @@ class SearchRequest(StrictSerializer):
     kinds = serializers.ListField(
         child=serializers.ChoiceField(["message", "file", "entry", "fact"]), required=False, allow_empty=False
     )
+    threshold = serializers.FloatField(
+        required=False,
+        min_value=0.0,
+        max_value=1.0,
+        help_text="Leaves out what scores less. Scores compare within one answer.",
+    )
     explain = FlagField(required=False, default=False)
+    record = FlagField(
+        required=False, default=False, help_text="Counts the results as recalled, as chat and context do."
+    )
 
     def get_fields(self) -> dict[str, Any]:
         # `from` is a word of Python.

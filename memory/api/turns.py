@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
@@ -20,8 +21,10 @@ from memory.api.shapes import (
     TurnsRequest,
     provider_bodies,
 )
+from memory.models import RecallHit
 from memory.queries import conversation_named, conversations_of, messages_of
 from memory.services.context import build_context
+from memory.services.hits import record_hits
 from memory.services.turns import delete_conversation, record_turns
 from memory.types import Incoming
 from workspaces.access import open_personal
@@ -98,6 +101,15 @@ class ContextView(Endpoint):
             conversation=conversation,
             max_recalled_tokens=asked.get("maxTokens"),
         )
+        if opened.own is not None:
+            with tenant(opened.own):
+                record_hits(
+                    opened.own,
+                    context.recalled.items,
+                    query=asked["query"],
+                    source=RecallHit.HitSource.CONTEXT,
+                    now=timezone.now(),
+                )
         body = {
             "system": context.system,
             "alwaysOn": context.always_on,

@@ -10,6 +10,7 @@ TABLES = {
     "memory_turn": {"doors": ("maintenance",), "readers": ("metrics",)},
     "memory_contextsummary": {"doors": ("maintenance",)},
     "memory_extractionstate": {},
+    "memory_recallhit": {"doors": ("maintenance",)},
 }
 WORKSPACE_TABLES = ["memory_providerbreaker"]
 KEYS = [

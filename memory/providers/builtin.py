@@ -6,6 +6,7 @@ tenant's policies, and leave out what has changed since it was indexed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -78,7 +79,7 @@ def file_items(
     for one in found:
         passage = passages.get(one.source_id, {}).get(one.content_hash)
         if passage is not None:
-            items.append(_file_item(passage, score=one.score, why=one.why))
+            items.append(_file_item(passage, score=_shown(one.score), why=one.why))
     return items
 
 
@@ -100,7 +101,7 @@ def message_items(reach: Reach, found: Sequence[Found], *, without: int | None =
                 id=f"message:{row.pk}",
                 kind="message",
                 text=row.content,
-                score=round(one.score, 4),
+                score=_shown(one.score),
                 scope=Scope.PERSONAL.value,
                 at=row.at.isoformat(),
                 speaker=row.speaker
@@ -111,9 +112,16 @@ def message_items(reach: Reach, found: Sequence[Found], *, without: int | None =
                     "externalId": row.external_id,
                 },
                 why={name: round(value, 4) for name, value in one.why.items()},
+                record_source=row.pk,
+                content_hash=one.content_hash,
             )
         )
     return items
+
+
+def _shown(points: float) -> float:
+    """Points of a ranking between 0 and 1, in the same order; 0 points, which an average candidate has, are .5."""
+    return round(1 / (1 + math.exp(-points / 2)), 6)
 
 
 def _always(own: BucketRef) -> list[Passage]:
@@ -130,11 +138,13 @@ def _file_item(passage: Passage, *, score: float, why: dict[str, float]) -> Reca
         id=f"file:{passage.source.file_id}:{passage.line}",
         kind="file",
         text=passage.text.removeprefix("- "),
-        score=round(score, 4),
+        score=score,
         scope=passage.source.scope,
         at=passage.day.isoformat() if passage.day else None,
         source={"file": passage.source.name, "heading": passage.heading, "line": passage.line},
         why={name: round(value, 4) for name, value in why.items()},
+        record_source=passage.source.file_id,
+        content_hash=content_hash(passage.searched),
     )
 
 

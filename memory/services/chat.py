@@ -30,8 +30,9 @@ from memory.models import Message, Turn
 from memory.prompts.reply import Reply as ReplyPrompt
 from memory.prompts.reply import ReplyGiven, Said
 from memory.services.context import ContextWindow, build_context, emergency
+from memory.services.recall import search_memory
 from memory.services.turns import Begun, Outcome, begin_turn, finish_turn
-from memory.tools import ToolRun, file_tools, outside_tools
+from memory.tools import ToolRun, agent_tools, outside_tools
 from workspaces import llm
 from workspaces.access import Opened
 from workspaces.queries import owner_name
@@ -207,7 +208,7 @@ def _model(begun: Begun) -> str:
 
 def tools_of(begun: Begun, context: ContextWindow) -> list[Tool[Any]]:
     """The agent's tools, bound to this run's agent and owner, and those that plugins give it."""
-    own = file_tools(ToolRun.of(begun.opened, settings=context.settings))
+    own = agent_tools(ToolRun.of(begun.opened, settings=context.settings, search=search_memory))
     return [*own, *outside_tools(context.recalled.tools, taken={tool.name for tool in own})]
 
 

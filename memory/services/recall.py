@@ -121,6 +121,7 @@ def search_memory(
     kinds: Sequence[RecordKind] = (),
     since: datetime | None = None,
     until: datetime | None = None,
+    threshold: float | None = None,
 ) -> tuple[list[RecallItem], str]:
     """The best of everything within reach, with its text; what one source says twice is shown once."""
     found, reason = find(opened, query=query, limit=2 * limit + 10, kinds=kinds, since=since, until=until)
@@ -129,7 +130,8 @@ def search_memory(
         messages = [one for one in found if one.kind is RecordKind.MESSAGE]
         items = file_items(opened.reach, files, own=opened.own) + message_items(opened.reach, messages)
     items.sort(key=lambda item: -item.score)
-    return _without_copies(items)[:limit], reason
+    good = [item for item in items if threshold is None or item.score >= threshold]
+    return _without_copies(good)[:limit], reason
 
 
 def _told_once(answers: Sequence[ProviderAnswer]) -> list[ProviderAnswer]:

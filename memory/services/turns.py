@@ -17,8 +17,9 @@ from django.utils import timezone
 
 from memory.errors import check_message_size
 from memory.logic import echo
-from memory.models import Conversation, Message, Turn
+from memory.models import Conversation, Message, RecallHit, Turn
 from memory.queries import conversation_named, messages_of
+from memory.services.hits import record_hits
 from memory.services.indexing import forget_messages, index_messages
 from memory.services.sync import announce_turn
 from memory.types import Incoming, ProviderAnswer, RecallItem
@@ -212,6 +213,15 @@ def finish_turn(begun: Begun, outcome: Outcome) -> Message | None:
         turn.finished_at = now
         turn.ms = round((now - turn.started_at).total_seconds() * 1000)
         turn.save()
+        is_job = conversation.source == Conversation.Source.CRON.value
+        record_hits(
+            begun.own,
+            outcome.items,
+            query=begun.question.content,
+            source=RecallHit.HitSource.JOB if is_job else RecallHit.HitSource.CHAT,
+            now=now,
+            turn_id=turn.pk,
+        )
         if answer is not None:
             index_messages(begun.own, conversation, [answer], called="", agent=begun.opened.agent.name)
             _touch(conversation, [answer])

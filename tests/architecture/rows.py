@@ -15,6 +15,7 @@ from memory.models import (
     ExtractionState,
     Message,
     ProviderBreaker,
+    RecallHit,
     Turn,
 )
 from memory.services.turns import record_turns
@@ -92,6 +93,9 @@ def fill(world: World, name: str) -> BucketRef:
             expires_at=now,
         )
         ExtractionState.objects.create(**own)
+        RecallHit.objects.create(
+            **own, at=now, source="chat", query_hash="0", item="message:1", kind="message", rank=0, score=0.5
+        )
     with workspace(bucket.workspace_id):
         SettingOverride.objects.create(
             workspace_id=bucket.workspace_id, key=f"test.{name}", value=1, updated_at=now

@@ -13,9 +13,11 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from memory.tools import FILE_TOOLS, MAX_READ_CHARS, ToolRun, file_tools
+from memory.services.recall import search_memory
+from memory.tools import AGENT_TOOLS, MAX_READ_CHARS, ToolRun, agent_tools
 from tests import factories
 from tests.factories import World
+from tests.memory.test_extract import open_as, tell
 from workspaces.access import open_personal, principal_of_user
 from workspaces.models import File, Revision, SettingOverride
 from workspaces.services.files import Author, write_file
@@ -40,11 +42,22 @@ def run_of(world: World, person: str = "vera") -> ToolRun:
     principal = principal_of_user(world.people[person].user, workspace_id=world.workspace.pk, address="")
     opened = open_personal(principal, world.agent_id, end_user_id=None, writes=True, works=True)
     with tenant(opened.reach):
-        return ToolRun.of(opened, settings=effective(world.workspace.pk, world.agent_id))
+        return ToolRun.of(
+            opened, settings=effective(world.workspace.pk, world.agent_id), search=search_memory
+        )
+
+
+def of_end_user(world: World, who: str) -> ToolRun:
+    """The run of an end user's turn."""
+    opened = open_as(world, who)
+    with tenant(opened.reach):
+        return ToolRun.of(
+            opened, settings=effective(world.workspace.pk, world.agent_id), search=search_memory
+        )
 
 
 def tools_of(run: ToolRun) -> dict[str, Call]:
-    return {tool.name.removesuffix("_workspace_memory_file"): tool.function for tool in file_tools(run)}
+    return {tool.name.removesuffix("_workspace_memory_file"): tool.function for tool in agent_tools(run)}
 
 
 def stored(bucket: BucketRef, name: str, content: str, author: Author = PERSON) -> None:
@@ -60,11 +73,11 @@ def content_of(bucket: BucketRef, name: str) -> str:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_born_rules_name_every_tool(language: str):
     rules = (BORN / language / "AGENTS.md").read_text("utf-8")
-    assert [tool.name for tool in FILE_TOOLS if f"`{tool.name}`" not in rules] == []
+    assert [tool.name for tool in AGENT_TOOLS if f"`{tool.name}`" not in rules] == []
 
 
 def test_the_schemas_show_a_model_the_names_it_must_send(world: World):
-    shown = {tool.name: tool.tool_def.parameters_json_schema for tool in file_tools(run_of(world))}
+    shown = {tool.name: tool.tool_def.parameters_json_schema for tool in agent_tools(run_of(world))}
     assert {name: (list(one["properties"]), one.get("required", [])) for name, one in shown.items()} == {
         "list_workspace_memory_files": (["agentId", "filenamePrefix"], []),
         "read_workspace_memory_file": (["agentId", "filename"], ["filename"]),
@@ -74,6 +87,7 @@ def test_the_schemas_show_a_model_the_names_it_must_send(world: World):
             ["filename", "oldText", "newText"],
         ),
         "search_workspace_memory": (["agentId", "query", "scope", "limit"], ["query"]),
+        "session_search": (["agentId", "mode", "query", "limit", "since", "until"], []),
     }
 
 
@@ -114,14 +128,14 @@ def test_an_agent_writes_reads_edits_lists_and_finds_its_owner_s_memory(world: W
     assert authors == {("machine", f"agent:{agent}")}
 
 
-@pytest.mark.parametrize("tool", [tool.name for tool in FILE_TOOLS])
+@pytest.mark.parametrize("tool", [tool.name for tool in AGENT_TOOLS])
 def test_another_agent_s_id_is_an_error_and_not_an_order(world: World, tool: str):
     run = run_of(world)
-    call: Call = next(one.function for one in file_tools(run) if one.name == tool)
+    call: Call = next(one.function for one in agent_tools(run) if one.name == tool)
     sent = {
         "filename": "X.md", "content": "x", "oldText": "a", "newText": "b", "query": "x", "filenamePrefix": ""
     }  # fmt: skip
-    known = next(one for one in FILE_TOOLS if one.name == tool).arguments.model_json_schema()["properties"]
+    known = next(one for one in AGENT_TOOLS if one.name == tool).arguments.model_json_schema()["properties"]
     arguments = {name: value for name, value in sent.items() if name in known}
     for other in (world.agent_id + 1, str(world.agent_id + 1), "mate"):
         answer = call(agentId=other, **arguments)
@@ -196,7 +210,7 @@ HOSTILE = {
 def parameters() -> list[tuple[str, str, str]]:
     return [
         (tool.name, argument, what)
-        for tool in FILE_TOOLS
+        for tool in AGENT_TOOLS
         for argument in tool.arguments.model_json_schema()["properties"]
         for what in HOSTILE
     ]
@@ -205,10 +219,10 @@ def parameters() -> list[tuple[str, str, str]]:
 def test_no_argument_of_any_tool_makes_it_raise(world: World):
     """Whatever it is, the answer is an error that can be sent to a model."""
     stored(world.personal(world.vera.owner_key), "OWN.md", "tea\n", PROGRAM)
-    tools: dict[str, Call] = {tool.name: tool.function for tool in file_tools(run_of(world))}
+    tools: dict[str, Call] = {tool.name: tool.function for tool in agent_tools(run_of(world))}
     raised, silent = [], []
     for tool, argument, what in parameters():
-        known = next(one for one in FILE_TOOLS if one.name == tool).arguments.model_json_schema()[
+        known = next(one for one in AGENT_TOOLS if one.name == tool).arguments.model_json_schema()[
             "properties"
         ]
         sent = {name: value for name, value in RIGHT.items() if name in known} | {argument: HOSTILE[what]}
@@ -226,7 +240,7 @@ def test_no_argument_of_any_tool_makes_it_raise(world: World):
 
 @pytest.mark.parametrize("name", ["a\0b", "a\ud83d", "x" * MIB, "run", "tool", "self", ""])
 def test_an_argument_that_no_tool_has_is_an_error(world: World, name: str):
-    calls: list[Call] = [tool.function for tool in file_tools(run_of(world))]
+    calls: list[Call] = [tool.function for tool in agent_tools(run_of(world))]
     for call in calls:
         answer = call(**{name: "x"})
         assert answer["error"] is True
@@ -316,7 +330,7 @@ def test_a_search_stays_within_its_scope_and_limit(world: World):
 
 def test_a_model_calls_the_tools_through_the_runtime(world: World):
     """In threads of the runtime, and an error comes back as a result that the model reads."""
-    tools = file_tools(run_of(world))
+    tools = agent_tools(run_of(world))
     seen: list[Any] = []
 
     def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -335,3 +349,22 @@ def test_a_model_calls_the_tools_through_the_runtime(world: World):
     assert answer.output == "Done."
     assert [one.get("error", False) for one in seen] == [False, True, True]
     assert content_of(world.personal(world.vera.owner_key), "A.md") == "tea\n"
+
+
+def test_sessions_are_searched_by_their_words_and_listed_by_their_time(world):
+    tell(world, ("I keep bees in the garden.", "How nice."), conversation="c1", who="nora")
+    tell(world, ("My sister studies law.", "Where?"), conversation="c2", who="nora")
+    tell(world, ("I keep bees on the roof.", "Oh."), conversation="c3", who="sven")
+    run = of_end_user(world, "nora")
+    search = tools_of(run)["session_search"]
+    found = search(query="Where are the bees?")
+    assert found["matches"][0]["snippet"] == "I keep bees in the garden."
+    assert found["matches"][0]["conversationId"] == "c1"
+    assert {match["conversationId"] for match in found["matches"]} <= {"c1", "c2"}
+    recent = search(mode="recent", limit=5)
+    assert [one["conversationId"] for one in recent["sessions"]] == ["c2", "c1"]
+    assert recent["sessions"][0]["messageCount"] == 2
+    assert search(query="law", until="2001-01-01T00:00:00Z")["count"] == 0
+    assert search(query=" ")["error"]
+    assert search(mode="old")["error"]
+    assert "other agents" in search(query="bees", agentId=999)["message"]
