@@ -55,7 +55,7 @@ class Vector(models.Model):
     record = models.ForeignKey(Record, on_delete=models.CASCADE, related_name="vectors")
     bucket_id = models.BigIntegerField()
     embedder = models.CharField(max_length=128)
-    store = models.CharField(max_length=255, blank=True, default="")
+    store = models.CharField(max_length=255, blank=True, default="", db_default="")
     value = HalfVectorField(null=True)
 
     class Meta:

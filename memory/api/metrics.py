@@ -1,4 +1,4 @@
-"""Numbers of the memory app for `/metrics`: turns and providers since midnight UTC."""
+"""Numbers of the memory app for `/metrics`: turns, recall and providers since midnight UTC."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from workspaces.tenancy import Door, door
 
 
 def turn_metrics(now: datetime) -> Iterator[Metric]:
-    """Turns by status with their time, and providers by outcome with theirs. Two statements, today's rows."""
+    """Turns by status with their time, and recall, and providers by outcome with theirs. Three statements,
+    today's rows."""
     since = now.replace(hour=0, minute=0, second=0, microsecond=0)
     with door(Door.METRICS):
         turns = list(
@@ -28,13 +29,18 @@ def turn_metrics(now: datetime) -> Iterator[Metric]:
         with connection.cursor() as cursor:
             cursor.execute(_PROVIDERS, [since])
             told = cursor.fetchall()
+            cursor.execute(_RECALLS, [since])
+            recalled = cursor.fetchone()
     total = CounterMetricFamily("mate_turns", "Turns since midnight UTC.", labels=["status"])
     seconds = SummaryMetricFamily("mate_turn_seconds", "From question to answer, closed turns.")
     for status in Turn.Status.values:
         total.add_metric([status], next((count for name, count, _ in turns if name == status), 0))
     closed = [(count, ms) for name, count, ms in turns if name != Turn.Status.STARTED]
     seconds.add_metric([], sum(count for count, _ in closed), sum(ms or 0 for _, ms in closed) / 1000)
-    yield from (total, seconds, *_provider_metrics(told))
+    searched = HistogramMetricFamily("mate_recall_seconds", "What the search for memory took in turns.")
+    count, ms, *below = recalled
+    searched.add_metric([], _buckets(count, below), (ms or 0) / 1000)
+    yield from (total, seconds, searched, *_provider_metrics(told))
 
 
 STATUSES: Final = ("answered", "skipped", "failed", "late")
@@ -56,13 +62,26 @@ def _provider_metrics(told: list[tuple[Any, ...]]) -> Iterator[Metric]:
             _, _, count, ms, *below = rows.get(name, {}).get(status, ("", "", 0, 0, *(0 for _ in BOUNDS_MS)))
             asked.add_metric([name, status], count)
             if count:
-                ends = [(f"{end / 1000:g}", float(some)) for end, some in zip(BOUNDS_MS, below, strict=True)]
-                took.add_metric([name, status], [*ends, ("+Inf", float(count))], ms / 1000)
+                took.add_metric([name, status], _buckets(count, below), ms / 1000)
     yield from (asked, took)
 
 
+def _buckets(count: int, below: list[int]) -> list[tuple[str, float]]:
+    ends = [(f"{end / 1000:g}", float(some)) for end, some in zip(BOUNDS_MS, below, strict=True)]
+    return [*ends, ("+Inf", float(count))]
+
+
+def _histogram(ms: str) -> str:
+    """How many, their sum, and how many within each bound."""
+    within = ", ".join(f"count(*) FILTER (WHERE {ms} <= {end})" for end in BOUNDS_MS)
+    return f"count(*), sum({ms}), {within}"
+
+
+_RECALLS: Final = f"""
+SELECT {_histogram("(memory_turn.window->>'recallMs')::int")} FROM memory_turn
+WHERE started_at >= %s AND memory_turn.window ? 'recallMs'
+"""  # noqa: S608 - put together from numbers of ours
 _PROVIDERS: Final = f"""
-SELECT one->>'name', one->>'status', count(*), sum((one->>'ms')::int),
-  {", ".join(f"count(*) FILTER (WHERE (one->>'ms')::int <= {end})" for end in BOUNDS_MS)}
+SELECT one->>'name', one->>'status', {_histogram("(one->>'ms')::int")}
 FROM memory_turn, jsonb_array_elements(providers) AS one WHERE started_at >= %s GROUP BY 1, 2 ORDER BY 1, 2
 """  # noqa: S608 - put together from numbers of ours

@@ -71,6 +71,7 @@ class ContextWindow:
             "budget": self.budget,
             "summarised": self.summarised,
             "dropped": self.dropped,
+            "recallMs": self.recalled.ms,
         }
 
 

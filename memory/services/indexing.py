@@ -29,8 +29,18 @@ def index_messages(
     bucket: BucketRef, conversation: Conversation, rows: Sequence[Message], *, called: str, agent: str = ""
 ) -> None:
     """Adds messages to the index and asks for their vectors. `conversation.length` counts those before them."""
+    units = message_units(conversation, rows, start=conversation.length, called=called, agent=agent)
+    if units:
+        put_units(bucket.id, units)
+        ask_for_vectors(bucket)
+
+
+def message_units(
+    conversation: Conversation, rows: Sequence[Message], *, start: int, called: str, agent: str
+) -> list[Unit]:
+    """What stands for these messages, the first of which has the place `start` in its conversation."""
     units = []
-    for position, row in enumerate(rows, start=conversation.length):
+    for position, row in enumerate(rows, start=start):
         if row.role in _SPOKEN and row.content and not row.failed:
             speaker = row.speaker or (called if row.is_owner else agent if row.role == "assistant" else "")
             units.append(
@@ -46,9 +56,7 @@ def index_messages(
                     root=row.pk,
                 )
             )
-    if units:
-        put_units(bucket.id, units)
-        ask_for_vectors(bucket)
+    return units
 
 
 def index_file(bucket: BucketRef, file: File, *, kept_lines: int = 0) -> None:
@@ -56,18 +64,19 @@ def index_file(bucket: BucketRef, file: File, *, kept_lines: int = 0) -> None:
 
     After an append (`kept_lines` stand as before) only what was added is looked at: a diary only grows.
     """
-    passages = passages_of(Source(file.pk, file.name, "", file.content)) if file.deleted_at is None else []
-    fresh = [
-        _unit(file, passage, position)
-        for position, passage in enumerate(passages)
-        if passage.line > kept_lines
-    ]
+    fresh = [unit for unit in file_units(file) if unit.part > kept_lines]
     if kept_lines:
         put_units(bucket.id, fresh)
     else:
         replace_source(bucket.id, RecordKind.FILE, file.pk, fresh)
     if fresh:
         ask_for_vectors(bucket)
+
+
+def file_units(file: File) -> list[Unit]:
+    """What stands for a file as it is."""
+    passages = passages_of(Source(file.pk, file.name, "", file.content)) if file.deleted_at is None else []
+    return [_unit(file, passage, position) for position, passage in enumerate(passages)]
 
 
 def _unit(file: File, passage: Passage, position: int) -> Unit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -33,7 +34,8 @@ MOST_FOUND: Final = 24
 class Recalled:
     """The fenced block (empty when nothing was found), its items, and what became of each provider.
 
-    `system_blocks` is what plugins say in the system prompt, `tools` what they give the agent.
+    `system_blocks` is what plugins say in the system prompt, `tools` what they give the agent. `ms` is the time of
+    the search, the question's vector included.
     """
 
     block: str
@@ -41,6 +43,7 @@ class Recalled:
     providers: tuple[ProviderAnswer, ...]
     system_blocks: tuple[str, ...] = ()
     tools: tuple[OutsideTool, ...] = ()
+    ms: int = 0
 
 
 def recall_for_turn(
@@ -62,7 +65,9 @@ def recall_for_turn(
     )
     most = settings.count("mate.memory.provider-block-max-chars")
     asking = Asking(asked, plugins)
+    began = time.monotonic()
     found, reason = find(opened, query=query, limit=MOST_FOUND)
+    ms = round((time.monotonic() - began) * 1000)
     gathered = asking.gather(tuple(found))
     answers = _told_once(gathered.answers)
     blocks: list[str] = []
@@ -83,7 +88,7 @@ def recall_for_turn(
         if text:
             blocks.append(text)
     block = echo.fence("\n\n".join(blocks)) if blocks else ""
-    return Recalled(block, tuple(items), tuple(told), gathered.blocks, gathered.tools)
+    return Recalled(block, tuple(items), tuple(told), gathered.blocks, gathered.tools, ms)
 
 
 def find(

@@ -73,7 +73,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('bucket_id', models.BigIntegerField()),
                 ('embedder', models.CharField(max_length=128)),
-                ('store', models.CharField(blank=True, default='', max_length=255)),
+                ('store', models.CharField(blank=True, db_default='', default='', max_length=255)),
                 ('value', pgvector.django.halfvec.HalfVectorField(null=True)),
                 ('record', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='vectors', to='recall.record')),
             ],

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from recall.logic.lexemes import lexemes_of, size_of
-from recall.models import Gone, Record, Speaker, Vector
+from recall.models import BucketCount, Gone, Record, Speaker, Vector
 from recall.types import RecordKind, Unit
 
 
@@ -76,6 +76,32 @@ def replace_source(bucket_id: int, kind: RecordKind, source_id: int, units: Sequ
     put_units(bucket_id, fresh)
 
 
+def refresh_thread(bucket_id: int, kind: RecordKind, thread: int, units: Sequence[Unit]) -> None:
+    """The records of a thread become exactly these, made anew; a vector stays where the text does."""
+    put_units(bucket_id, units)
+    known = {(unit.source_id, unit.part) for unit in units}
+    rows = Record.objects.filter(kind=kind.value, thread=thread, bucket_id=bucket_id)
+    gone = [
+        pk for pk, source, part in rows.values_list("pk", "source_id", "part") if (source, part) not in known
+    ]
+    Record.objects.filter(pk__in=gone).delete()
+
+
+def keep_threads(bucket_id: int, kind: RecordKind, threads: Sequence[int]) -> None:
+    """Removes a bucket's records of this kind that belong to no other thread than these."""
+    Record.objects.filter(bucket_id=bucket_id, kind=kind.value).exclude(thread__in=threads).delete()
+
+
+def recount(bucket_id: int) -> int:
+    """Sets a bucket's counter, and who speaks in it, by what is there; gives the number of records."""
+    rows = Record.objects.filter(bucket_id=bucket_id)
+    count = rows.count()
+    BucketCount.objects.update_or_create(bucket_id=bucket_id, defaults={"records": count})
+    speaking = rows.exclude(speaker="").values("speaker").distinct()
+    Speaker.objects.filter(bucket_id=bucket_id).exclude(name__in=speaking).delete()
+    return count
+
+
 def remove_sources(kind: RecordKind, source_ids: Iterable[int]) -> None:
     """Removes all that stands for these sources, vectors included."""
     rows = Record.objects.filter(kind=kind.value, source_id__in=list(source_ids))
@@ -106,9 +132,9 @@ class Waiting:
 
 def without_vector(bucket_id: int, *, embedder: str, store: str = "", limit: int) -> list[Waiting]:
     """The first records of a bucket that have no vector by this embedder in this store ("" for here)."""
-    there = Vector.objects.filter(record=OuterRef("pk"), embedder=embedder, store__in=[store, Vector.NOWHERE])
     rows = (
-        Record.objects.filter(~Exists(there), bucket_id=bucket_id)
+        _lacking(embedder, store)
+        .filter(bucket_id=bucket_id)
         .order_by("pk")
         .values_list("pk", "kind", "source_id", "part", "content_hash", "speaker")[:limit]
     )
@@ -120,9 +146,26 @@ def without_vector(bucket_id: int, *, embedder: str, store: str = "", limit: int
 
 def buckets_without_vector(*, embedder: str, store: str = "", limit: int) -> list[int]:
     """Buckets in which some records have no vector by this embedder in this store."""
-    there = Vector.objects.filter(record=OuterRef("pk"), embedder=embedder, store__in=[store, Vector.NOWHERE])
-    rows = Record.objects.filter(~Exists(there)).values_list("bucket_id", flat=True).distinct()
+    rows = _lacking(embedder, store).values_list("bucket_id", flat=True).distinct()
     return sorted(rows[:limit])
+
+
+def count_without_vector(*, embedder: str, store: str = "") -> int:
+    """How many records have no vector by this embedder in this store."""
+    return _lacking(embedder, store).count()
+
+
+def drop_vectors(embedder: str) -> int:
+    """Removes all vectors by an embedder, some thousands at a time; gives how many."""
+    count = 0
+    while rows := list(Vector.objects.filter(embedder=embedder).values_list("pk", flat=True)[:5000]):
+        count += Vector.objects.filter(pk__in=rows).delete()[0]
+    return count
+
+
+def _lacking(embedder: str, store: str) -> QuerySet[Record]:
+    there = Vector.objects.filter(record=OuterRef("pk"), embedder=embedder, store__in=[store, Vector.NOWHERE])
+    return Record.objects.filter(~Exists(there))
 
 
 def put_vectors(

@@ -12,6 +12,8 @@ def test_turns_and_providers_are_counted(acme: World):
     assert 'mate_turns_total{status="answered"} 1.0' in text
     assert 'mate_turns_total{status="failed"} 0.0' in text
     assert "mate_turn_seconds_count 1.0" in text
+    assert "mate_recall_seconds_count 1.0" in text
+    assert 'mate_recall_seconds_bucket{le="+Inf"} 1.0' in text
     assert 'mate_provider_asked_total{provider="builtin",status="answered"} 1.0' in text
     assert 'mate_provider_asked_total{provider="builtin",status="late"} 0.0' in text
     assert 'mate_provider_seconds_count{provider="builtin",status="answered"} 1.0' in text
