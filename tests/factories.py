@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from workspaces.models import Workspace
 from workspaces.services.agents import create_agent
-from workspaces.services.owners import bucket_for_owner
+from workspaces.services.owners import make_bucket
 from workspaces.services.tenants import add_member, create_workspace
 from workspaces.services.tokens import issue_token
 from workspaces.tenancy import Door, door, workspace
-from workspaces.types import BucketRef, Grant, Role
+from workspaces.types import BucketRef, Grant, Role, Scope
 
 ALL_GRANTS = tuple(grant.value for grant in Grant)
 
@@ -55,9 +55,8 @@ class World:
     def personal(self, owner_key: str) -> BucketRef:
         """The bucket of a person with the agent, made if new."""
         with workspace(self.workspace.pk):
-            made = bucket_for_owner(self.team, owner_key, make=True)
-        assert made is not None
-        return made
+            made = make_bucket(self.team, owner_key)
+        return replace(self.team, id=made, scope=Scope.PERSONAL, owner_key=owner_key)
 
 
 def client_of(token: str | None) -> APIClient:

@@ -15,7 +15,7 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.shapes import ChatReply, ChatRequest, RecallItemShape, chat_body, provider_bodies
+from memory.api.shapes import ChatReply, ChatRequest, chat_body, item_bodies, provider_bodies
 from memory.api.sse import event_bytes, with_heartbeats
 from memory.services.chat import answer_turn, stream_turn
 from memory.services.turns import Begun, begin_turn
@@ -128,7 +128,7 @@ async def _bodies(begun: Begun) -> AsyncGenerator[tuple[str, Any], None]:
             data: Any = event.data
             if event.name == "recall":
                 data = {
-                    "items": RecallItemShape(data["items"], many=True).data,
+                    "items": item_bodies(data["items"]),
                     "providers": provider_bodies(data["providers"]),
                 }
             elif event.name == "done":

@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.shapes import RecallItemShape, SearchReply, SearchRequest
+from memory.api.shapes import SearchReply, SearchRequest, item_bodies
 from memory.models import RecallHit
 from memory.services.hits import record_hits
 from memory.services.recall import search_memory
@@ -51,10 +51,7 @@ class SearchView(Endpoint):
                     now=timezone.now(),
                 )
         took = round((time.monotonic() - began) * 1000)
-        results = RecallItemShape(items, many=True).data
-        if not asked["explain"]:
-            for one in results:
-                one.pop("why", None)
+        results = item_bodies(items, explained=asked["explain"])
         provider = {"name": "recall", "status": "answered", "ms": took} | (
             {"reason": reason} if reason else {}
         )

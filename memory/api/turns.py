@@ -16,9 +16,9 @@ from memory.api.shapes import (
     ConversationShape,
     MessageShape,
     OwnerQuery,
-    RecallItemShape,
     TurnsReply,
     TurnsRequest,
+    item_bodies,
     provider_bodies,
 )
 from memory.models import RecallHit
@@ -114,7 +114,7 @@ class ContextView(Endpoint):
             "system": context.system,
             "alwaysOn": context.always_on,
             "recalled": context.recalled.block,
-            "items": RecallItemShape(context.recalled.items, many=True).data,
+            "items": item_bodies(context.recalled.items),
             "tokens": sum(context.sizes.values()),
             "providers": provider_bodies(context.recalled.providers),
         }

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from datetime import datetime
+from typing import Final, NamedTuple
 
 from django.db.models import Q
 
@@ -70,35 +71,50 @@ def file_items(
     rows = File.objects.within(reach).filter(pk__in={one.source_id for one in found})
     if not is_prompted:
         rows = rows.exclude(~Q(bucket_id=own.id if own else 0), enabled=True)
-    files = {file.pk: file for file in rows}
-    passages: dict[int, dict[str, Passage]] = {}
-    for file in files.values():
-        source = Source(file.pk, file.name, _scope(file.bucket_id, own), file.content)
-        passages[file.pk] = {content_hash(one.searched): one for one in passages_of(source)}
+    texts = {
+        file.pk: _Text(Source(file.pk, file.name, _scope(file.bucket_id, own), file.content)) for file in rows
+    }
     items = []
     for one in found:
-        passage = passages.get(one.source_id, {}).get(one.content_hash)
+        passage = texts[one.source_id].passage(one) if one.source_id in texts else None
         if passage is not None:
             items.append(_file_item(passage, score=_shown(one.score), why=one.why))
     return items
 
 
+class _Text:
+    """A file as it stands, and its passages by what the index knows of them."""
+
+    def __init__(self, source: Source) -> None:
+        self._by_line = {passage.line: passage for passage in passages_of(source)}
+        self._by_hash: dict[str, Passage] = {}
+
+    def passage(self, found: Found) -> Passage | None:
+        """What was found, where it stood when it was indexed or wherever it stands now."""
+        there = self._by_line.get(found.part)
+        if there is not None and content_hash(there.searched) == found.content_hash:
+            return there
+        if not self._by_hash:
+            self._by_hash = {content_hash(one.searched): one for one in self._by_line.values()}
+        return self._by_hash.get(found.content_hash)
+
+
 def message_items(reach: Reach, found: Sequence[Found], *, without: int | None = None) -> list[RecallItem]:
     """What was found among messages. Inside `tenant(…)`; one query."""
     rows = {
-        row.pk: row
+        row[0]: _Said(*row)
         for row in Message.objects.within(reach)
         .filter(pk__in={one.source_id for one in found})
-        .select_related("conversation")
+        .values_list(*_SAID)
     }
     items = []
     for one in found:
         row = rows.get(one.source_id)
-        if row is None or row.conversation_id == without:
+        if row is None or row.conversation == without:
             continue
         items.append(
             RecallItem(
-                id=f"message:{row.pk}",
+                id=f"message:{row.id}",
                 kind="message",
                 text=row.content,
                 score=_shown(one.score),
@@ -106,17 +122,38 @@ def message_items(reach: Reach, found: Sequence[Found], *, without: int | None =
                 at=row.at.isoformat(),
                 speaker=row.speaker
                 or ("owner" if row.is_owner else "agent" if row.role == "assistant" else None),
-                source={
-                    "conversationId": row.conversation.external_id,
-                    "messageId": row.pk,
-                    "externalId": row.external_id,
-                },
+                source={"conversationId": row.known_as, "messageId": row.id, "externalId": row.external_id},
                 why={name: round(value, 4) for name, value in one.why.items()},
-                record_source=row.pk,
+                record_source=row.id,
                 content_hash=one.content_hash,
             )
         )
     return items
+
+
+class _Said(NamedTuple):
+    id: int
+    content: str
+    at: datetime
+    speaker: str
+    is_owner: bool
+    role: str
+    external_id: str | None
+    conversation: int
+    known_as: str
+
+
+_SAID: Final = (
+    "pk",
+    "content",
+    "at",
+    "speaker",
+    "is_owner",
+    "role",
+    "external_id",
+    "conversation_id",
+    "conversation__external_id",
+)
 
 
 def _shown(points: float) -> float:

@@ -20,9 +20,8 @@ from memory.logic.picking import MOST_ITEMS, pick
 from memory.providers.base import Asked, GivesTools, Prefetches, ProviderTool, SyncsTurns, TellsSystem
 from memory.providers.plugged import MAX_SYSTEM_BLOCK, MOST_TOOLS, usable_tools
 from memory.types import RecallItem, SaidMessage, SaidTurn
-from workspaces.logic.registry import SETTINGS
 from workspaces.services.plugins import faults_of_kind
-from workspaces.settings import Effective, InForce
+from workspaces.settings import Effective
 from workspaces.types import BucketRef, Reach, Scope
 
 TIMEOUT_S: Final = 10.0
@@ -49,7 +48,7 @@ _OWN: Final = BucketRef(1, 1, Scope.PERSONAL, agent_id=1, owner_key="api:contrac
 
 def sample_asked(query: str = QUERIES[0]) -> Asked:
     """A question of a made-up person, with the settings as they are shipped. Its buckets hold nothing."""
-    settings = Effective({key: InForce(one, one.default, "default") for key, one in SETTINGS.items()})
+    settings = Effective({})
     return Asked(own=_OWN, reach=Reach(1, (_OWN.id,)), query=query, settings=settings)
 
 

@@ -22,7 +22,6 @@ from memory.types import OutsideTool, ProviderAnswer, RecallItem
 from recall.services.search import Wanted, search
 from recall.types import Found, RecordKind
 from workspaces.access import Opened
-from workspaces.queries import owner_name
 from workspaces.settings import Effective
 from workspaces.tenancy import tenant
 
@@ -91,31 +90,11 @@ def recall_for_turn(
     return Recalled(block, tuple(items), tuple(told), gathered.blocks, gathered.tools, ms)
 
 
-def find(
-    opened: Opened,
-    *,
-    query: str,
-    limit: int,
-    kinds: Sequence[RecordKind] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
-) -> tuple[list[Found], str]:
-    """The best records within reach, and why there were no vectors, if so. One embedding, three statements."""
-    embedded, reason = embed_question(
-        query, buckets=opened.reach.buckets, kinds=[kind.value for kind in kinds]
-    )
+def find(opened: Opened, *, query: str, limit: int) -> tuple[list[Found], str]:
+    """The best records within reach, and why there were no vectors, if so. One embedding, two statements."""
+    embedded, reason = embed_question(query, buckets=opened.reach.buckets)
     with tenant(opened.reach):
-        wanted = Wanted(
-            query=query,
-            asked_at=timezone.now(),
-            limit=limit,
-            kinds=kinds,
-            since=since,
-            until=until,
-            asker=owner_name(opened.agent.workspace_id, opened.owner_key) or None,
-            agent=opened.agent.name,
-        )
-        return search(opened.reach.buckets, wanted, embedded=embedded), reason
+        return search(opened.reach.buckets, _wanted(opened, query, limit), embedded=embedded), reason
 
 
 def search_memory(
@@ -129,14 +108,29 @@ def search_memory(
     threshold: float | None = None,
 ) -> tuple[list[RecallItem], str]:
     """The best of everything within reach, with its text; what one source says twice is shown once."""
-    found, reason = find(opened, query=query, limit=2 * limit + 10, kinds=kinds, since=since, until=until)
+    embedded, reason = embed_question(
+        query, buckets=opened.reach.buckets, kinds=[kind.value for kind in kinds]
+    )
+    wanted = replace(_wanted(opened, query, 2 * limit + 10), kinds=tuple(kinds), since=since, until=until)
     with tenant(opened.reach):
+        found = search(opened.reach.buckets, wanted, embedded=embedded)
         files = [one for one in found if one.kind is RecordKind.FILE]
         messages = [one for one in found if one.kind is RecordKind.MESSAGE]
-        items = file_items(opened.reach, files, own=opened.own) + message_items(opened.reach, messages)
+        items = file_items(opened.reach, files, own=opened.own) if files else []
+        items += message_items(opened.reach, messages) if messages else []
     items.sort(key=lambda item: -item.score)
     good = [item for item in items if threshold is None or item.score >= threshold]
     return _without_copies(good)[:limit], reason
+
+
+def _wanted(opened: Opened, query: str, limit: int) -> Wanted:
+    return Wanted(
+        query=query,
+        asked_at=timezone.now(),
+        limit=limit,
+        asker=opened.called or None,
+        agent=opened.agent.name,
+    )
 
 
 def _told_once(answers: Sequence[ProviderAnswer]) -> list[ProviderAnswer]:

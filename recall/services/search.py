@@ -24,7 +24,6 @@ from recall.logic.lexemes import QueryTerms, name_terms, query_terms
 from recall.logic.marks import ASKS, TIMED
 from recall.logic.times import DateCue, date_cues, days_of
 from recall.logic.weights import LENGTH, SATURATION, Frequencies, rare_terms, score, term_weights
-from recall.models import BucketCount, Speaker
 from recall.services.dense import EACH_LEG, Embedded, leg_of
 from recall.services.index import bucket_lexeme
 from recall.types import Found, RecordKind
@@ -54,13 +53,11 @@ class Wanted:
 
 
 def search(buckets: Sequence[int], wanted: Wanted, *, embedded: Embedded | None = None) -> list[Found]:
-    """The best records of these buckets, best first. Three statements; no bucket's row is seen that is not named."""
-    if not buckets:
-        return []
-    counts = dict(BucketCount.objects.filter(bucket_id__in=buckets).values_list("bucket_id", "records"))
+    """The best records of these buckets, best first. Two statements; no bucket's row is seen that is not named."""
+    counts, speakers = _known_of(buckets) if buckets else ({}, set())
     if not any(counts.values()):
         return []
-    asked = _ask(buckets, wanted)
+    asked = _ask(wanted, speakers)
     if sum(counts.values()) <= SMALL:
         rows = _all_rows(counts, wanted, asked, embedded)
         weights = _weights(asked, rows.frequencies(asked.terms_asked))
@@ -83,8 +80,28 @@ class _Asked:
     dates: tuple[DateCue, ...]
 
 
-def _ask(buckets: Sequence[int], wanted: Wanted) -> _Asked:
-    speakers = set(Speaker.objects.filter(bucket_id__in=buckets).values_list("name", flat=True)[:500])
+def _known_of(buckets: Sequence[int]) -> tuple[dict[int, int], set[str]]:
+    """How many records each bucket has, and who speaks in them."""
+    counts: dict[int, int] = {}
+    speakers: set[str] = set()
+    with connection.cursor() as cursor:
+        cursor.execute(_KNOWN, {"buckets": list(buckets)})
+        for bucket, records, name in cursor.fetchall():
+            if name is None:
+                counts[bucket] = records
+            else:
+                speakers.add(name)
+    return counts, speakers
+
+
+_KNOWN: Final = """
+SELECT bucket_id, records, NULL::text AS name FROM recall_bucketcount WHERE bucket_id = ANY(%(buckets)s)
+UNION ALL
+(SELECT NULL, NULL, name FROM recall_speaker WHERE bucket_id = ANY(%(buckets)s) LIMIT 500)
+"""
+
+
+def _ask(wanted: Wanted, speakers: Collection[str]) -> _Asked:
     named = speakers_named(wanted.query, speakers, asker=wanted.asker, agent=wanted.agent)
     dates = date_cues(wanted.query, asked_on=wanted.asked_at.date())
     terms = query_terms(wanted.query, days=days_of(dates), speakers=named)

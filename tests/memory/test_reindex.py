@@ -90,7 +90,7 @@ def test_another_embedder_is_made_beside_and_the_old_is_dropped(
     count = Record.objects.count()
     other = Fake()
     other.name, other.dimensions = "other", 3
-    other._vector = lambda _text: [0.0, 0.6, 0.8]
+    monkeypatch.setattr(other, "_vector", lambda _text: [0.0, 0.6, 0.8])
     known = {"fake": embedder, "openai:other": other}
     monkeypatch.setattr(reembed, "embedder_named", lambda name, _timeout: known.get(name))
     call_command("reembed", "openai:other")
@@ -119,13 +119,13 @@ def test_an_embedder_that_goes_away_leaves_what_was_made(committed, embedder, mo
             raise ProviderError("It is away.", retryable=True, kind="unavailable")
         return real(other, texts)
 
-    other.embed_passages = embed
+    monkeypatch.setattr(other, "embed_passages", embed)
     monkeypatch.setattr(reembed, "embedder_named", lambda _name, _timeout: other)
     with pytest.raises(CommandError, match="run it again"):
         call_command("reembed", "openai:other")
     made = Vector.objects.filter(embedder="other").count()
     assert 0 < made < Record.objects.count()
-    del other.embed_passages
+    monkeypatch.setattr(other, "embed_passages", lambda texts: real(other, texts))
     call_command("reembed", "openai:other")
     assert Vector.objects.filter(embedder="other").count() == Record.objects.count()
 

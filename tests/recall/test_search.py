@@ -151,5 +151,5 @@ def test_in_a_large_bucket_the_rare_words_choose(db):
 
 
 def test_the_number_of_statements_does_not_grow(talk, django_assert_num_queries):
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(2):
         search((MINE, OTHERS), Wanted("grey cat", NOW))

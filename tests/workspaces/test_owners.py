@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Barrier
 
 import pytest
@@ -12,12 +13,13 @@ from hypothesis import strategies as st
 
 from tests import factories
 from tests.factories import World
+from workspaces.access import open_personal, principal_of_user
 from workspaces.errors import BadInput
 from workspaces.logic.owners import api_key_of, channel_key_of, check_end_user_id, user_key_of
 from workspaces.models import Bucket, Owner
-from workspaces.services.owners import bucket_for_owner, name_owner
+from workspaces.services.owners import make_bucket, name_owner
 from workspaces.tenancy import workspace
-from workspaces.types import Scope
+from workspaces.types import Grant, Scope
 
 
 @pytest.mark.parametrize(
@@ -77,21 +79,24 @@ def test_two_people_of_namespaces_never_share_a_key(one: str, other: str, here: 
 
 
 def test_a_person_gets_one_bucket_with_each_agent(acme: World):
+    principal = principal_of_user(acme.bob.user, workspace_id=acme.workspace.pk, address="")
+    principal = replace(principal, grants=principal.grants | {Grant.ON_BEHALF})
+    assert open_personal(principal, acme.agent_id, end_user_id="nora", writes=False).own is None
+    made = open_personal(principal, acme.agent_id, end_user_id="nora", writes=True).own
+    assert made is not None
+    assert made == open_personal(principal, acme.agent_id, end_user_id="nora", writes=True).own
+    assert made == open_personal(principal, acme.agent_id, end_user_id="nora", writes=False).own
+    assert (made.scope, made.owner_key) == (Scope.PERSONAL, "api:nora")
+    assert (made.agent_id, made.workspace_id) == (acme.agent_id, acme.workspace.pk)
+    assert made.id != acme.team.id
     with workspace(acme.workspace.pk):
-        assert bucket_for_owner(acme.team, "api:nora", make=False) is None
-        made = bucket_for_owner(acme.team, "api:nora", make=True)
-        assert made is not None
-        assert made == bucket_for_owner(acme.team, "api:nora", make=True)
-        assert made == bucket_for_owner(acme.team, "api:nora", make=False)
-        assert (made.scope, made.owner_key) == (Scope.PERSONAL, "api:nora")
-        assert (made.agent_id, made.workspace_id) == (acme.agent_id, acme.workspace.pk)
-        assert made.id != acme.team.id
+        assert made.id == make_bucket(acme.team, "api:nora")
 
 
 def test_keys_are_told_apart_to_the_letter(acme: World):
     with workspace(acme.workspace.pk):
         made = {
-            bucket_for_owner(acme.team, f"api:{who}", make=True)
+            make_bucket(acme.team, f"api:{who}")
             for who in ("nora", "Nora", " nora", "nora ", "no\u0301ra", "n\u00f3ra")
         }
     assert len(made) == 6

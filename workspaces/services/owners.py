@@ -8,31 +8,11 @@ from workspaces.models import Bucket, Owner
 from workspaces.types import BucketRef, Scope
 
 
-def bucket_for_owner(team: BucketRef, owner_key: str, *, make: bool) -> BucketRef | None:
-    """The PERSONAL bucket of that person with that agent; made if new, when `make` is set.
+def make_bucket(team: BucketRef, owner_key: str) -> int:
+    """The id of that person's PERSONAL bucket with that agent, made if it is new.
 
     Inside `workspace(…)`. Safe when many ask at once: one row each, by the constraints.
     """
-    found = (
-        Bucket.objects.of_workspace(team.workspace_id)
-        .filter(agent_id=team.agent_id, owner__key=owner_key)
-        .values_list("pk", flat=True)
-        .first()
-    )
-    if found is None:
-        if not make:
-            return None
-        found = _make(team, owner_key)
-    return BucketRef(
-        id=found,
-        workspace_id=team.workspace_id,
-        scope=Scope.PERSONAL,
-        agent_id=team.agent_id,
-        owner_key=owner_key,
-    )
-
-
-def _make(team: BucketRef, owner_key: str) -> int:
     now = timezone.now()
     Owner.unscoped.bulk_create(
         [Owner(workspace_id=team.workspace_id, key=owner_key, created_at=now)], ignore_conflicts=True
