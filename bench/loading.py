@@ -189,12 +189,14 @@ def _vectors(owner: psycopg.Connection[Any], tenant: Tenant, chunk: Chunk) -> No
             ("id_length", ">i4"), ("id", ">i8"),
             ("record_length", ">i4"), ("record", ">i8"),
             ("bucket_length", ">i4"), ("bucket", ">i8"),
+            ("kind_length", ">i4"), ("kind", "S7"),
             ("name_length", ">i4"), ("name", f"S{len(name)}"),
             ("value_length", ">i4"), ("dimensions", ">i2"), ("unused", ">i2"), ("value", ">f2", (DIMENSIONS,)),
         ]
     )  # fmt: skip
     rows = np.zeros(len(chunk.numbers), dtype=row)
-    rows["fields"] = 5
+    rows["fields"] = 6
+    rows["kind_length"], rows["kind"] = 7, b"message"
     rows["id_length"] = rows["record_length"] = rows["bucket_length"] = 8
     rows["id"] = rows["record"] = FIRST_ID + chunk.numbers
     rows["bucket"] = tenant.buckets[chunk.owners]
@@ -203,7 +205,7 @@ def _vectors(owner: psycopg.Connection[Any], tenant: Tenant, chunk: Chunk) -> No
     rows["value"] = chunk.vectors
     _copy(
         owner,
-        "COPY recall_vector (id, record_id, bucket_id, embedder, value) FROM STDIN (FORMAT BINARY)",
+        "COPY recall_vector (id, record_id, bucket_id, kind, embedder, value) FROM STDIN (FORMAT BINARY)",
         b"PGCOPY\n\xff\r\n\0" + bytes(8) + rows.tobytes() + b"\xff\xff",
     )
 

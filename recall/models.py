@@ -54,6 +54,9 @@ class Vector(models.Model):
 
     record = models.ForeignKey(Record, on_delete=models.CASCADE, related_name="vectors")
     bucket_id = models.BigIntegerField()
+    kind = models.CharField(
+        max_length=8, help_text="Its record's, so that a search for one kind reads no other table."
+    )
     embedder = models.CharField(max_length=128)
     store = models.CharField(max_length=255, blank=True, default="", db_default="")
     value = HalfVectorField(null=True)

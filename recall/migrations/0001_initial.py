@@ -72,6 +72,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('bucket_id', models.BigIntegerField()),
+                ('kind', models.CharField(help_text="Its record's, so that a search for one kind reads no other table.", max_length=8)),
                 ('embedder', models.CharField(max_length=128)),
                 ('store', models.CharField(blank=True, db_default='', default='', max_length=255)),
                 ('value', pgvector.django.halfvec.HalfVectorField(null=True)),

@@ -42,19 +42,29 @@ class Leg:
 _NONE: Final = "SELECT NULL::bigint AS id, NULL::float8 AS far WHERE false"
 
 
-def leg_of(embedded: Embedded | None, *, counts: Mapping[int, int], bound: str, is_whole: bool) -> Leg:
+def leg_of(
+    embedded: Embedded | None,
+    *,
+    counts: Mapping[int, int],
+    kinds: Sequence[str] = (),
+    bound: str = "",
+    is_whole: bool = False,
+) -> Leg:
     """The leg for these buckets (with their numbers of records).
 
-    `bound` is a condition on records as `r`, empty for none. With `is_whole` all records are candidates anyway.
+    `kinds` empty means all; `bound` is a further condition on records as `r`, empty for none. With `is_whole` all
+    records are candidates anyway.
     """
     if embedded is None:
         return Leg(_NONE, "LEFT JOIN (SELECT NULL::float8 AS far) d ON true")
     if embedded.near is not None:
-        return _found_elsewhere(embedded.near, bound)
+        return _found_elsewhere(embedded.near, kinds, bound)
     dimensions = len(embedded.value)
     given = {
         "embedder": embedded.embedder,
-        "vector": str([float(number) for number in embedded.value]),
+        # As many digits as a half-precision number has, and one more: the text of all of them took a millisecond.
+        "vector": f"[{','.join(f'{number:.5g}' for number in embedded.value)}]",
+        "of": list(kinds),
         "leg": EACH_LEG,
     }
     # One of another size would break the comparison of all: it counts as none.
@@ -71,10 +81,11 @@ def leg_of(embedded: Embedded | None, *, counts: Mapping[int, int], bound: str, 
         return Leg(_NONE, distances, given)
     large = [bucket for bucket, count in counts.items() if count >= LARGE and dimensions <= MOST_DIMENSIONS]
     given["exact"] = [bucket for bucket in counts if bucket not in large]
+    wanted = f"{fits} AND kind = ANY(%(of)s)" if kinds else fits
     # `+ 0` keeps an index from answering where all are to be compared.
-    legs = [_leg(f"bucket_id = ANY(%(exact)s) AND {fits}", "(value <=> %(vector)s::halfvec) + 0", bound)]
+    legs = [_leg(f"bucket_id = ANY(%(exact)s) AND {wanted}", "(value <=> %(vector)s::halfvec) + 0", bound)]
     near = f"(value::halfvec({dimensions:d}) <=> %(vector)s::halfvec({dimensions:d}))"
-    legs += [_leg(f"bucket_id = {bucket:d} AND {fits}", near, bound) for bucket in large]
+    legs += [_leg(f"bucket_id = {bucket:d} AND {wanted}", near, bound) for bucket in large]
     nearest = f"SELECT id, far FROM ({' UNION ALL '.join(legs)}) legs ORDER BY far LIMIT %(leg)s"
     return Leg(nearest, distances, given)
 
@@ -85,13 +96,18 @@ def _leg(where: str, order: str, bound: str) -> str:
     return f"(SELECT record_id AS id, {order} AS far FROM recall_vector WHERE {where} ORDER BY far LIMIT %(leg)s)"
 
 
-def _found_elsewhere(near: Sequence[tuple[int, float]], bound: str) -> Leg:
+def _found_elsewhere(near: Sequence[tuple[int, float]], kinds: Sequence[str], bound: str) -> Leg:
     """What another store answered is believed only where Postgres says that it lies in these buckets."""
-    where = f" AND {bound}" if bound else ""
+    where = " AND r.kind = ANY(%(of)s)" if kinds else ""
+    where += f" AND {bound}" if bound else ""
     told = "unnest(%(elsewhere)s::bigint[], %(far)s::float8[]) AS d(record_id, far)"
     return Leg(
         nearest=f"SELECT r.id, d.far FROM {told} JOIN recall_record r ON r.id = d.record_id"
         f" WHERE r.bucket_id = ANY(%(buckets)s){where}",
         distances=f"LEFT JOIN {told} ON d.record_id = r.id",
-        given={"elsewhere": [pk for pk, _ in near], "far": [1 - similarity for _, similarity in near]},
+        given={
+            "of": list(kinds),
+            "elsewhere": [pk for pk, _ in near],
+            "far": [1 - similarity for _, similarity in near],
+        },
     )

@@ -177,7 +177,7 @@ def put_vectors(
     nothing to embed.
     """
     ids = [pk for pk, _ in vectors]
-    known = set(Record.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    known = dict(Record.objects.filter(pk__in=ids).values_list("pk", "kind"))
     # One that lay elsewhere moves.
     Vector.objects.filter(record__in=known, embedder=embedder).exclude(store=store).delete()
     Vector.objects.bulk_create(
@@ -185,6 +185,7 @@ def put_vectors(
             Vector(
                 record_id=pk,
                 bucket_id=bucket_id,
+                kind=known[pk],
                 embedder=embedder,
                 store=Vector.NOWHERE if value is None else store,
                 value=None if value is None or store else list(value),

@@ -191,7 +191,7 @@ _ARRAYS: Final = dict.fromkeys(_NUMBERS, ">i8") | dict.fromkeys(_REALS, ">f8")
 
 def _all_rows(counts: Mapping[int, int], wanted: Wanted, asked: _Asked, embedded: Embedded | None) -> _Rows:
     """Every record of a small reach."""
-    leg = leg_of(embedded, counts=counts, bound="", is_whole=True)
+    leg = leg_of(embedded, counts=counts, is_whole=True)
     sql = "SELECT {columns} FROM recall_record r {distances} WHERE r.bucket_id = ANY(%(buckets)s)"
     sql = sql.format(columns=_COLUMNS, distances=leg.distances)
     return _read(sql, wanted, asked, leg.given, list(counts))
@@ -206,7 +206,7 @@ def _best_rows(
 ) -> _Rows:
     """The best records of a larger reach, by words and by vectors, and what stands beside the very best."""
     bound = _bound(wanted)
-    leg = leg_of(embedded, counts=counts, bound=bound, is_whole=False)
+    leg = leg_of(embedded, counts=counts, kinds=[kind.value for kind in wanted.kinds], bound=_in_time(wanted))
     given = leg.given | {
         "choose": _choice(list(counts), asked),
         "most": MOST_CHOSEN,
@@ -291,9 +291,12 @@ def _read(sql: str, wanted: Wanted, asked: _Asked, given: Mapping[str, Any], buc
 def _bound(wanted: Wanted) -> str:
     """The condition on records that is wanted, empty for none."""
     parts = ["r.kind = ANY(%(kinds)s)"] if wanted.kinds else []
-    parts += ["r.at >= %(since)s"] if wanted.since else []
-    parts += ["r.at < %(until)s"] if wanted.until else []
-    return " AND ".join(parts)
+    return " AND ".join(parts + ([in_time] if (in_time := _in_time(wanted)) else []))
+
+
+def _in_time(wanted: Wanted) -> str:
+    parts = ["r.at >= %(since)s"] if wanted.since else []
+    return " AND ".join(parts + (["r.at < %(until)s"] if wanted.until else []))
 
 
 def _choice(buckets: Sequence[int], asked: _Asked) -> str:

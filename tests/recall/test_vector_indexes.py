@@ -87,7 +87,7 @@ def test_the_nearest_are_the_same_with_and_without_indexes(large, reach):
 
 def test_the_index_of_a_large_bucket_answers(large):
     update(using="owner")
-    leg = dense.leg_of(Embedded("e:1", [1.0] * SIZE), counts={BIG: 60}, bound="", is_whole=False)
+    leg = dense.leg_of(Embedded("e:1", [1.0] * SIZE), counts={BIG: 60})
     with connection.cursor() as cursor:
         cursor.execute("SET enable_sort = off")
         cursor.execute(f"EXPLAIN {leg.nearest}", leg.given | {"buckets": [BIG]})
