@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from django.db import connection
 from django.db.models import Q
 
-from memory.models import Message
 from memory.providers.base import Asked
 from memory.types import RecallItem
 from recall.services.index import content_hash
@@ -101,12 +101,10 @@ class _Text:
 
 def message_items(reach: Reach, found: Sequence[Found], *, without: int | None = None) -> list[RecallItem]:
     """What was found among messages. Inside `tenant(…)`; one query."""
-    rows = {
-        row[0]: _Said(*row)
-        for row in Message.objects.within(reach)
-        .filter(pk__in={one.source_id for one in found})
-        .values_list(*_SAID)
-    }
+    with connection.cursor() as cursor:
+        # In plain SQL: putting this query together by the ORM took longer than the query.
+        cursor.execute(_MESSAGES, [list(reach.buckets), [one.source_id for one in found]])
+        rows = {row[0]: _Said(*row) for row in cursor.fetchall()}
     items = []
     for one in found:
         row = rows.get(one.source_id)
@@ -143,17 +141,11 @@ class _Said(NamedTuple):
     known_as: str
 
 
-_SAID: Final = (
-    "pk",
-    "content",
-    "at",
-    "speaker",
-    "is_owner",
-    "role",
-    "external_id",
-    "conversation_id",
-    "conversation__external_id",
-)
+_MESSAGES: Final = """
+SELECT m.id, m.content, m.at, m.speaker, m.is_owner, m.role, m.external_id, c.id, c.external_id
+FROM memory_message m JOIN memory_conversation c ON c.id = m.conversation_id
+WHERE m.bucket_id = ANY(%s) AND m.id = ANY(%s)
+"""
 
 
 def _shown(points: float) -> float:
