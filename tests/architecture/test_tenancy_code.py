@@ -39,6 +39,7 @@ UNSCOPED = {
     "memory/api/metrics.py": "numbers of turns over all tenants, by the door of metrics",
     "memory/queries.py": "messages of a conversation that was found in its bucket",
     "memory/services/extract.py": "rows of the job's bucket, behind the fence",
+    "memory/services/reindex.py": "ids of all buckets, for the operator's command; never a text",
     "memory/services/summaries.py": "summaries of a conversation that was found in its bucket",
     "memory/services/turns.py": "rows of the conversation that was just made or found",
     "memory/services/upkeep.py": "maintenance crosses tenants by its door",
@@ -54,7 +55,6 @@ UNSCOPED = {
     "workspaces/services/overrides.py": "global overrides, by the operator's door",
     "workspaces/services/owners.py": "inserts that several may make at once",
     "workspaces/services/tenants.py": "workspaces themselves",
-    "workspaces/settings.py": "the global overrides beside the workspace's",
     "workspaces/management/commands/issue_token.py": "the operator's command",
 }
 """Where the unscoped manager is used, and why the rows cannot be another tenant's. The admin site is the operator's."""
@@ -89,6 +89,7 @@ DOORS = {
     Door.MAINTENANCE: {"workspaces/services/maintenance.py", "memory/services/upkeep.py"},
     Door.ERASURE: {"workspaces/services/agents.py"},
     Door.OPERATOR: {
+        "memory/services/reindex.py",
         "workspaces/middleware.py",
         "workspaces/outbox.py",
         "workspaces/services/first_run.py",
