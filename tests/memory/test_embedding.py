@@ -10,6 +10,7 @@ from memory.services.embedding import BATCH
 from recall.models import Record, Vector
 from tests import factories
 from tests.memory.test_extract import tell
+from tests.stubs.json_server import Answer, Call, JsonServer, answer_of
 from workspaces.models import File
 from workspaces.outbox import drain
 from workspaces.services.files import Author, append_to_file, write_file
@@ -184,3 +185,62 @@ def test_what_has_nothing_to_embed_keeps_nobody_waiting(committed, embedder):
     tell(world, ["\u200b" for _ in range(BATCH)] + [f"I visited town number {n}." for n in range(4)])
     drain()
     assert Vector.objects.filter(store="").count() >= 4
+
+
+class Spoilt(JsonServer):
+    """An embedder over HTTP whose vectors are not what was asked for."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        super().__init__()
+
+    def answer(self, call: Call) -> Answer:
+        asked = call.json["input"]
+        data = [{"index": n, "embedding": row} for n, row in enumerate(self.rows(asked))]
+        return answer_of({"object": "list", "data": data})
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda asked: [[float("nan"), 1.0, 0.0] for _ in asked],
+        lambda asked: [[0.0, 0.0, 0.0] for _ in asked],
+        lambda asked: [[1.0, 0.0] for _ in asked],
+        lambda asked: [[1.0, 0.0, 0.0] for _ in asked][1:],
+        lambda asked: [["one", 0.0, 0.0] for _ in asked],
+    ],
+    ids=["NaN", "zero", "too short", "one too few", "words"],
+)
+def test_an_embedder_that_answers_rubbish_costs_vectors_and_nothing_else(committed, settings, rows):
+    world = factories.acme()
+    with Spoilt(rows) as server:
+        settings.MATE_EMBEDDER, settings.OPENAI_BASE_URL = "openai:spoilt@3", f"{server.url}/v1"
+        embedding.embedder_named.cache_clear()
+        tell(world)
+        drain()
+        assert not Vector.objects.exists()
+        answer = ask(world, "peanuts", kinds=["message"])
+    embedding.embedder_named.cache_clear()
+    assert "peanuts" in answer["results"][0]["text"]
+    assert "words only" in answer["providers"][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "?",
+        "的",
+        "😀😀😀",
+        "x" * 10_000,
+        "' OR 1=1 --",
+        "cat & !dog | (fish:*)",
+        "\\'; DROP TABLE x",
+        "%s %(a)s {b}",
+    ],
+)
+def test_odd_queries_are_answered(acme, query):
+    tell(acme)
+    url = f"/api/v1/memory/{acme.agent_id}/search"
+    answer = acme.bob.client().post(url, {"query": query, "endUserId": "nora", "topK": 100, "explain": True})
+    assert answer.status_code == 200
+    assert isinstance(answer.json()["results"], list)
