@@ -30,6 +30,11 @@ class Tuning:
 
     lexical: float = 0.4
     """Share of the words; the rest is the vectors'. Measured: 55.3 vectors, 66.6 words, 71.0 both."""
+    sure: float = 0.4
+    """Share of the question (by weight) that a record must hold for words to have their whole share; where the best
+    holds less, they have less by that much, and the vectors more: a chance word should not outvote a clear meaning.
+    Measured on 252 Chinese questions: 81.8 → 88.6, those in other words than the answer's 42 → 72; on the English ones
+    nothing. Flat from .3 to .5."""
     next_to: float = 0.4
     """Share of the better neighbour's score that a record takes. Measured: 71.0 → 75.4."""
     two_away: float = 0.15
@@ -181,12 +186,20 @@ class _Signals:
 
     def _legs(self) -> tuple[Floats, Floats]:
         """Both legs as z-scores, weighted. Where one did not score a candidate it had better ones: its worst."""
-        share = self._tuning.lexical
+        share = self._tuning.lexical * self._sureness()
         if np.isnan(self._all.dense).all():
             share = 1.0
         elif np.isnan(self._all.lexical).all():
             share = 0.0
         return _z_scores(self._all.dense) * (1.0 - share), _z_scores(self._all.lexical) * share
+
+    def _sureness(self) -> float:
+        """How far the words can be trusted: 1 where a record holds enough of the question."""
+        total = sum(self._question.weights)
+        if not total:
+            return 1.0
+        best = float(weighed(self._all.held, self._question.weights).max()) / total
+        return min(1.0, best / self._tuning.sure)
 
     def _beside(self, step: int) -> Ints:
         """For each the index of the one that stands `step` further in its thread, -1 where there is none."""

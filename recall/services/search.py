@@ -190,9 +190,10 @@ _ARRAYS: Final = dict.fromkeys(_NUMBERS, ">i8") | dict.fromkeys(_REALS, ">f8")
 
 
 def _all_rows(counts: Mapping[int, int], wanted: Wanted, asked: _Asked, embedded: Embedded | None) -> _Rows:
-    """Every record of a small reach."""
+    """Every record of a small reach, of the kinds that are wanted: others would only blur what is usual."""
     leg = leg_of(embedded, counts=counts, is_whole=True)
     sql = "SELECT {columns} FROM recall_record r {distances} WHERE r.bucket_id = ANY(%(buckets)s)"
+    sql += " AND r.kind = ANY(%(kinds)s)" if wanted.kinds else ""
     sql = sql.format(columns=_COLUMNS, distances=leg.distances)
     return _read(sql, wanted, asked, leg.given, list(counts))
 

@@ -163,6 +163,20 @@ def test_a_ranking_adds_up_and_does_not_depend_on_the_order_of_candidates(given_
     assert scores == sorted(scores, reverse=True)
 
 
+def test_a_chance_word_counts_less_than_one_that_the_question_is_about():
+    meant = Row(id="meant", dense=0.9, lexical=0.0, thread="a")
+    chance = Row(id="chance", dense=0.55, lexical=1.0, terms=(0,), thread="b")
+
+    def lead(question: Question) -> float:
+        """How far what is meant stands before what shares a word."""
+        scores = {one.id: one.score for one in ranked(question, (meant, chance, *FILLERS))}
+        return scores["meant"] - scores["chance"]
+
+    of_ten_words, of_one_word = Question(weights=(1.0,) * 10), Question(weights=(1.0,))
+    assert lead(of_ten_words) > lead(of_one_word) + TUNING.coverage
+    assert lead(of_ten_words) > 0
+
+
 def test_what_may_not_be_shown_still_lends():
     asked = Row(id="q", dense=0.9, lexical=5.0, thread="t", position=1, asks=True)
     answer = Row(id="a", dense=0.5, lexical=0.0, thread="t", position=2)
