@@ -8,20 +8,20 @@ the same: what the caller may not know of does not exist.
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from django.contrib.auth.models import User
-from django.db import connection
 
 from workspaces.errors import BadInput, Forbidden, NotFound, Unauthenticated
 from workspaces.logic.owners import api_key_of, user_key_of
 from workspaces.logic.roles import GRANTS_OF_ROLE
-from workspaces.models import GLOBAL_BUCKET_ID, Bucket, Member, PersonalAccessToken
+from workspaces.models import GLOBAL_BUCKET_ID, GLOBAL_WORKSPACE_ID, Bucket, Member, PersonalAccessToken
 from workspaces.services.owners import make_bucket
-from workspaces.settings import effective
-from workspaces.tenancy import Door, door, workspace
+from workspaces.settings import Effective, layered
+from workspaces.tenancy import Door, door, read_as_workspace, read_through, workspace
 from workspaces.types import BucketRef, Grant, Reach, Role, Scope
 
 TOUCH_EVERY: Final = timedelta(minutes=1)
@@ -96,14 +96,13 @@ def hash_token(secret: str) -> str:
 
 
 def principal_of_token(secret: str, *, address: str, now: datetime) -> Principal:
-    """The caller that a token stands for; raises `Unauthenticated`. One transaction, at most one write a minute."""
-    with door(Door.AUTHENTICATE), connection.cursor() as cursor:
-        cursor.execute(_CALLER, [hash_token(secret), now])
-        row = cursor.fetchone()
-        if row is None:
-            raise Unauthenticated("bad_token", "The token is unknown, expired or revoked.")
-        token = _Token(*row)
-        if token.last_used_at is None or token.last_used_at < now - TOUCH_EVERY:
+    """The caller that a token stands for; raises `Unauthenticated`. One statement, and one write a minute at most."""
+    rows = read_through(Door.AUTHENTICATE, _CALLER, [hash_token(secret), now])
+    if not rows:
+        raise Unauthenticated("bad_token", "The token is unknown, expired or revoked.")
+    token = _Token(*rows[0])
+    if token.last_used_at is None or token.last_used_at < now - TOUCH_EVERY:
+        with door(Door.AUTHENTICATE):
             PersonalAccessToken.unscoped.filter(pk=token.id).update(last_used_at=now)
     if token.role is None:
         raise Unauthenticated("bad_token", "The token's user is no longer a member of the workspace.")
@@ -192,28 +191,34 @@ def open_agent(principal: Principal, agent_id: int | None, *, enabled_only: bool
     An agent of another workspace, or outside a token's list, does not exist. A disabled one is refused
     (`Forbidden` "agent_disabled") where it would have to work.
     """
-    with workspace(principal.workspace_id):
-        return _agent(principal, agent_id, enabled_only=enabled_only)
+    return _seen(principal, agent_id, owner_key="", enabled_only=enabled_only).agent
 
 
-def _agent(principal: Principal, agent_id: int | None, *, enabled_only: bool) -> AgentRef:
-    return _agent_and_owner(principal, agent_id, owner_key="", enabled_only=enabled_only)[0]
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """An agent as one person meets it. `own` is None when there is no bucket of theirs yet."""
+
+    agent: AgentRef
+    own: int | None
+    called: str
+    settings: Effective
 
 
-def _agent_and_owner(
-    principal: Principal, agent_id: int | None, *, owner_key: str, enabled_only: bool
-) -> tuple[AgentRef, int | None, str]:
-    """The agent, the id of that person's bucket with it (None: there is none yet), and what they are called."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _AGENT_BY_ID if agent_id is not None else _DEFAULT_AGENT,
-            [owner_key, principal.workspace_id, *([] if agent_id is None else [agent_id])],
-        )
-        row = cursor.fetchone()
-    if row is None or (principal.agent_ids is not None and row[0] not in principal.agent_ids):
+def _seen(principal: Principal, agent_id: int | None, *, owner_key: str, enabled_only: bool) -> _Seen:
+    rows = read_as_workspace(
+        principal.workspace_id,
+        _AGENT_BY_ID if agent_id is not None else _DEFAULT_AGENT,
+        [
+            [GLOBAL_WORKSPACE_ID, principal.workspace_id],
+            owner_key,
+            principal.workspace_id,
+            *([] if agent_id is None else [agent_id]),
+        ],
+    )
+    if not rows or (principal.agent_ids is not None and rows[0][0] not in principal.agent_ids):
         named = "default agent" if agent_id is None else f"agent {agent_id}"
         raise NotFound("agent_not_found", f"There is no {named} in this workspace.")
-    pk, name, system_prompt, model, enabled, team, own, called = row
+    pk, name, system_prompt, model, enabled, team, own, called, overrides = rows[0]
     if enabled_only and not enabled:
         raise Forbidden("agent_disabled", f"The agent {name!r} is disabled.")
     workspace_id = principal.workspace_id
@@ -226,11 +231,14 @@ def _agent_and_owner(
         enabled=enabled,
         team=BucketRef(id=team, workspace_id=workspace_id, scope=Scope.TEAM, agent_id=pk),
     )
-    return agent, own, called or ""
+    return _Seen(agent, own, called or "", layered(json.loads(overrides or "[]")))
 
 
 _AGENT: Final = """
-SELECT a.id, a.name, a.system_prompt, a.model, a.enabled, team.id, own.id, o.name
+SELECT a.id, a.name, a.system_prompt, a.model, a.enabled, team.id, own.id, o.name,
+  (SELECT json_agg(json_build_array(s.workspace_id, s.agent_id, s.key, s.value))::text
+   FROM workspaces_settingoverride s
+   WHERE (s.workspace_id = ANY(%s) AND s.agent_id IS NULL) OR s.agent_id = a.id)
 FROM workspaces_bucket team
 JOIN workspaces_agent a ON a.id = team.agent_id
 LEFT JOIN workspaces_owner o ON o.workspace_id = team.workspace_id AND o.key = %s
@@ -258,15 +266,12 @@ def open_personal(
     `mate.memory.lifecycle-mediator-enabled` off, what is written goes to the shared bucket.
     """
     owner_key = owner_key_of(principal, end_user_id)
-    with workspace(principal.workspace_id):
-        agent, bucket_id, called = _agent_and_owner(
-            principal, agent_id, owner_key=owner_key, enabled_only=works
-        )
-        if bucket_id is None and writes:
+    seen = _seen(principal, agent_id, owner_key=owner_key, enabled_only=works)
+    agent, bucket_id = seen.agent, seen.own
+    if bucket_id is None and writes:
+        with workspace(principal.workspace_id):
             bucket_id = make_bucket(agent.team, owner_key)
-        is_isolated = effective(principal.workspace_id, agent.id).flag(
-            "mate.memory.lifecycle-mediator-enabled"
-        )
+    is_isolated = seen.settings.flag("mate.memory.lifecycle-mediator-enabled")
     own = None
     if bucket_id is not None:
         own = replace(agent.team, id=bucket_id, scope=Scope.PERSONAL, owner_key=owner_key)
@@ -280,7 +285,7 @@ def open_personal(
         own=own,
         bucket=target,
         reach=Reach(agent.workspace_id, (own.id, *shared) if own else shared, tuple(writes_to)),
-        called=called,
+        called=seen.called,
     )
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from django.db import connection
 
@@ -71,17 +71,25 @@ class Effective:
 
 def effective(workspace_id: int, agent_id: int | None = None) -> Effective:
     """The settings in force for an agent, or for a workspace. One query; inside a tenant's transaction."""
-    layers: dict[str, dict[str, object]] = {"global": {}, "workspace": {}, "agent": {}}
     with connection.cursor() as cursor:
         # In plain SQL: every request asks, and putting the query together took longer than the query.
         cursor.execute(_OVERRIDES, [[GLOBAL_WORKSPACE_ID, workspace_id], agent_id])
-        for row_workspace, row_agent, key, value in cursor.fetchall():
-            if row_agent is not None:
-                layers["agent"][key] = json.loads(value)
-            elif row_workspace == GLOBAL_WORKSPACE_ID:
-                layers["global"][key] = json.loads(value)
-            else:
-                layers["workspace"][key] = json.loads(value)
+        rows = cursor.fetchall()
+    return layered(
+        (row_workspace, agent, key, json.loads(value)) for row_workspace, agent, key, value in rows
+    )
+
+
+def layered(rows: Iterable[Sequence[Any]]) -> Effective:
+    """The settings that these overrides make: (workspace, agent or None, key, value) each."""
+    layers: dict[str, dict[str, object]] = {"global": {}, "workspace": {}, "agent": {}}
+    for row_workspace, row_agent, key, value in rows:
+        if row_agent is not None:
+            layers["agent"][key] = value
+        elif row_workspace == GLOBAL_WORKSPACE_ID:
+            layers["global"][key] = value
+        else:
+            layers["workspace"][key] = value
     return Effective(layers)
 
 

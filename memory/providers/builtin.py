@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from django.db import connection
 from django.db.models import Q
 
 from memory.providers.base import Asked
@@ -21,7 +20,7 @@ from recall.types import Found, RecordKind
 from workspaces.logic.names import MEMORY, PROFILE
 from workspaces.logic.passages import Passage, Source, passages_of
 from workspaces.models import GLOBAL_BUCKET_ID, File
-from workspaces.tenancy import tenant
+from workspaces.tenancy import read_as_tenant, tenant
 from workspaces.types import BucketRef, Reach, Scope
 
 ALWAYS_CHARS: Final = 1500
@@ -57,8 +56,7 @@ class SessionProvider:
     def prefetch(self, asked: Asked) -> list[RecallItem]:
         """The messages that were found, best first."""
         found = [one for one in asked.found if one.kind is RecordKind.MESSAGE]
-        with tenant(Reach(asked.reach.workspace_id, asked.reach.buckets)):
-            return message_items(asked.reach, found, without=asked.conversation)
+        return message_items(asked.reach, found, without=asked.conversation)
 
 
 def file_items(
@@ -100,11 +98,12 @@ class _Text:
 
 
 def message_items(reach: Reach, found: Sequence[Found], *, without: int | None = None) -> list[RecallItem]:
-    """What was found among messages. Inside `tenant(…)`; one query."""
-    with connection.cursor() as cursor:
-        # In plain SQL: putting this query together by the ORM took longer than the query.
-        cursor.execute(_MESSAGES, [list(reach.buckets), [one.source_id for one in found]])
-        rows = {row[0]: _Said(*row) for row in cursor.fetchall()}
+    """What was found among messages, as `tenant(reach)` sees it; one statement."""
+    if not found:
+        return []
+    # In plain SQL: putting this query together by the ORM took longer than the query.
+    told = read_as_tenant(reach, _MESSAGES, [list(reach.buckets), [one.source_id for one in found]])
+    rows = {row[0]: _Said(*row) for row in told}
     items = []
     for one in found:
         row = rows.get(one.source_id)

@@ -93,8 +93,7 @@ def recall_for_turn(
 def find(opened: Opened, *, query: str, limit: int) -> tuple[list[Found], str]:
     """The best records within reach, and why there were no vectors, if so. One embedding, two statements."""
     embedded, reason = embed_question(query, buckets=opened.reach.buckets)
-    with tenant(opened.reach):
-        return search(opened.reach.buckets, _wanted(opened, query, limit), embedded=embedded), reason
+    return search(opened.reach.buckets, _wanted(opened, query, limit), embedded=embedded), reason
 
 
 def search_memory(
@@ -112,12 +111,12 @@ def search_memory(
         query, buckets=opened.reach.buckets, kinds=[kind.value for kind in kinds]
     )
     wanted = replace(_wanted(opened, query, 2 * limit + 10), kinds=tuple(kinds), since=since, until=until)
-    with tenant(opened.reach):
-        found = search(opened.reach.buckets, wanted, embedded=embedded)
-        files = [one for one in found if one.kind is RecordKind.FILE]
-        messages = [one for one in found if one.kind is RecordKind.MESSAGE]
-        items = file_items(opened.reach, files, own=opened.own) if files else []
-        items += message_items(opened.reach, messages) if messages else []
+    found = search(opened.reach.buckets, wanted, embedded=embedded)
+    items = message_items(opened.reach, [one for one in found if one.kind is RecordKind.MESSAGE])
+    files = [one for one in found if one.kind is RecordKind.FILE]
+    if files:
+        with tenant(opened.reach):
+            items += file_items(opened.reach, files, own=opened.own)
     items.sort(key=lambda item: -item.score)
     good = [item for item in items if threshold is None or item.score >= threshold]
     return _without_copies(good)[:limit], reason

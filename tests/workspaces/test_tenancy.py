@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from django.db import connection, transaction
+from django.db import DataError, connection, transaction
 
+from tests import factories
 from tests.factories import World
 from workspaces.models import Agent, File, Workspace
 from workspaces.models.tenancy import UnscopedReadError
-from workspaces.tenancy import Door, door, release_connection, tenant, workspace
+from workspaces.services.owners import make_bucket
+from workspaces.tenancy import (
+    Door,
+    door,
+    read_as_workspace,
+    read_through,
+    release_connection,
+    tenant,
+    workspace,
+)
 
 
 def test_the_application_role_is_bound_by_row_level_security(db):
@@ -49,3 +59,27 @@ def test_a_read_that_does_not_say_whose_is_refused(acme: World):
 def test_waiting_inside_a_transaction_is_refused(db):
     with transaction.atomic(), pytest.raises(RuntimeError, match="inside a database transaction"):
         release_connection()
+
+
+def test_one_statement_sees_what_its_transaction_would_and_leaves_nothing_behind(committed):
+    world = factories.acme()
+    sql = "SELECT key FROM workspaces_owner WHERE workspace_id = %s ORDER BY 1"
+    with workspace(world.workspace.pk):
+        make_bucket(world.team, "api:nora")
+    told = [world.workspace.pk]
+    assert ("api:nora",) in read_as_workspace(world.workspace.pk, sql, told)
+    assert read_as_workspace(world.workspace.pk + 1, sql, told) == []
+    with connection.cursor() as cursor:
+        cursor.execute(sql, told)
+        assert cursor.fetchall() == []  # the sight is gone
+    with pytest.raises(DataError):
+        read_as_workspace(world.workspace.pk, "SELECT 1 / 0 WHERE %s > 0", told)
+    with connection.cursor() as cursor:
+        cursor.execute(sql, told)
+        assert cursor.fetchall() == []  # after an error, too
+    with workspace(world.workspace.pk + 1):
+        assert ("api:nora",) in read_as_workspace(world.workspace.pk, sql, told)
+        assert read_through(Door.OPERATOR, sql, told) != []
+        with connection.cursor() as cursor:
+            cursor.execute(sql, told)
+            assert cursor.fetchall() == []  # the outer sight is back
