@@ -10,7 +10,15 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from memory.models import ContextSummary, Conversation, ExtractionState, Message, ProviderBreaker, Turn
+from memory.models import (
+    ContextSummary,
+    Conversation,
+    ExtractionState,
+    Message,
+    ProviderBreaker,
+    RecallHit,
+    Turn,
+)
 from workspaces.admin.base import BucketAdminMixin, LongAdmin, OperatorAdmin, ShownInline, link_to_list
 from workspaces.admin.filters import BetweenFilter, ChosenFilter
 
@@ -131,6 +139,16 @@ class ExtractionStateAdmin(BucketAdminMixin, OperatorAdmin):
     list_display = ("id", "scope", "workspace", "agent", "owner", "cooldown_until")
     list_filter = (("workspace", ChosenFilter),)
     ordering = ("-cooldown_until",)
+    exclude = ("workspace",)
+
+
+@admin.register(RecallHit)
+class RecallHitAdmin(BucketAdminMixin, OperatorAdmin):
+    section = "Conversations"
+    icon = "travel_explore"
+    list_display = ("at", "item", "source", "rank", "score", "scope", "workspace", "agent", "owner")
+    list_filter = (("workspace", ChosenFilter), "source", "kind")
+    ordering = ("-at",)
     exclude = ("workspace",)
 
 

@@ -25,6 +25,7 @@ from memory.models import (
     ExtractionState,
     Message,
     ProviderBreaker,
+    RecallHit,
     Turn,
 )
 from tests.factories import World
@@ -69,6 +70,7 @@ READ_ONLY = {
     "ModelUsage",
     "OutboxMessage",
     "ProviderBreaker",
+    "RecallHit",
     "Revision",
     "Run",
     "SettingOverride",
@@ -147,6 +149,9 @@ def fill(world: World, bucket: BucketRef, topic: str) -> None:
             expires_at=now,
         )
         ExtractionState.objects.create(**row)
+        RecallHit.objects.create(
+            **row, at=now, source="chat", query_hash="0", item="message:1", kind="message", rank=0, score=0.5
+        )
         outbox.emit(bucket, topic, key="k", payload={"a": 1})
     slug = world.workspace.slug
     Heartbeat.objects.create(process=f"worker@{slug}:1", kind="worker", at=now)

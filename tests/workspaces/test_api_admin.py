@@ -313,7 +313,7 @@ def test_a_list_of_owners_costs_the_same_for_one_and_for_many(acme: World, djang
     for number in range(20):
         remember(acme, f"api:{number}")
     client = acme.alice.client()
-    with django_assert_max_num_queries(22):
+    with django_assert_max_num_queries(23):
         assert client.get(API + "owners").json()["count"] == 20
 
 
