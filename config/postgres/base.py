@@ -6,11 +6,16 @@ cost the next request 10 s and an error.
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import Any, Final
 
 import psycopg
 from django.db.backends.postgresql import base
 from psycopg_pool import ConnectionPool
+
+FRESH_S: Final = 1.0
+"""One that was taken so lately is not checked again: no server restarts in less, and a check is a round trip."""
+_TAKEN: Final = "_mate_taken"
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -20,10 +25,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
         connection = super().get_new_connection(conn_params)
         if not self.pool:
             return connection
+        now = time.monotonic()
+        if now - getattr(connection, _TAKEN, -FRESH_S) < FRESH_S:
+            setattr(connection, _TAKEN, now)
+            return connection
         try:
             ConnectionPool.check_connection(connection)
         except psycopg.OperationalError:
             self.pool.putconn(connection)
             self.pool.drain()
-            return super().get_new_connection(conn_params)
+            connection = super().get_new_connection(conn_params)
+        setattr(connection, _TAKEN, now)
         return connection
