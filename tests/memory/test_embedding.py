@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from django.core.management import call_command
 
 from integrations.clients.errors import ProviderError
 from memory.services import embedding
-from memory.services.embedding import BATCH
+from memory.services.embedding import BATCH, ask_for_missing
 from recall.models import Record, Vector
 from tests import factories
-from tests.memory.test_extract import tell
+from tests.memory.test_extract import tell, waiting
 from tests.stubs.json_server import Answer, Call, JsonServer, answer_of
-from workspaces.models import File
+from workspaces.models import GLOBAL_BUCKET_ID, Bucket, File
 from workspaces.outbox import drain
 from workspaces.services.files import Author, append_to_file, write_file
-from workspaces.tenancy import tenant
+from workspaces.tenancy import Door, door, tenant
 from workspaces.types import AuthorKind
 
 
@@ -244,3 +245,28 @@ def test_odd_queries_are_answered(acme, query):
     answer = acme.bob.client().post(url, {"query": query, "endUserId": "nora", "topK": 100, "explain": True})
     assert answer.status_code == 200
     assert isinstance(answer.json()["results"], list)
+
+
+def test_missing_vectors_are_asked_for_in_every_bucket_the_global_one_too(committed, embedder, settings):
+    settings.MATE_EMBEDDER = "none"
+    tell(factories.acme())
+    with door(Door.OPERATOR):
+        common = Bucket.unscoped.get(pk=GLOBAL_BUCKET_ID).ref()
+        write_file(
+            common,
+            "HOUSE.md",
+            "# House\n\n- Food is served at noon.\n",
+            author=Author(AuthorKind.PERSON, "user:1"),
+        )
+    drain()
+    assert not Vector.objects.exists()
+    settings.MATE_EMBEDDER = "fake"
+    ask_for_missing(None)
+    drain()
+    assert Vector.objects.count() == Record.objects.count()
+    assert Vector.objects.filter(bucket_id=GLOBAL_BUCKET_ID).exists()
+    assert [one for one in waiting() if one.attempts] == []
+    before = Record.objects.filter(bucket_id=GLOBAL_BUCKET_ID).count()
+    Record.objects.filter(bucket_id=GLOBAL_BUCKET_ID).delete()
+    call_command("reindex", bucket=[GLOBAL_BUCKET_ID])
+    assert Record.objects.filter(bucket_id=GLOBAL_BUCKET_ID).count() == before > 0
