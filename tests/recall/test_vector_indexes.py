@@ -9,6 +9,7 @@ import pytest
 from django.core.management import call_command
 from django.db import DataError, connection, connections
 
+from recall.management.commands import vector_index
 from recall.models import BucketCount, Record
 from recall.services import dense, vector_indexes
 from recall.services.dense import Embedded
@@ -131,6 +132,6 @@ def test_two_do_not_build_at_once(large):
 
 
 def test_the_command_says_what_it_did(large, capsys):
-    call_command("vector_index")
+    call_command(vector_index.Command())
     assert f"vector_near_{BIG}_" in capsys.readouterr().out
     assert BucketCount.objects.count() == 3
