@@ -116,8 +116,9 @@ def _called(
         messages_of(conversation)
         .filter(role="user")
         .exclude(speaker="")
+        .order_by()  # an order would make every message a row of its own
         .values_list("speaker", flat=True)
-        .distinct()
+        .distinct()[:2]
     )
     return speakers.pop() if len(speakers) == 1 else ""
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memory.models import Message, Turn
 from memory.services.turns import Outcome, begin_turn, finish_turn
 from memory.services.upkeep import ABANDONED
 from tests.factories import World
+from tests.memory.test_extract import tell
 from workspaces.access import open_personal, principal_of_token
 from workspaces.services.maintenance import maintain
-from workspaces.tenancy import Door, door
+from workspaces.tenancy import Door, door, tenant
 
 
 def url(world: World, tail: str = "turns") -> str:
@@ -185,3 +188,14 @@ def test_upkeep_closes_the_turn_of_a_dead_process(acme):
     with door(Door.OPERATOR):
         assert Turn.unscoped.get(pk=begun.turn_id).status == "interrupted"
     assert [one.content for one in stored(acme)] == ["Hello there, it is me."]
+
+
+def test_who_speaks_is_asked_for_once_a_name_not_once_a_message(acme):
+    texts = [f"I rode {n} kilometres." for n in range(30)]
+    opened = tell(acme, texts, speaker="Nora")
+    with CaptureQueriesContext(connection) as captured:
+        tell(acme, ["And home again."], speaker="Nora")
+    [asked] = [one["sql"] for one in captured if "DISTINCT" in one["sql"] and "speaker" in one["sql"]]
+    with tenant(opened.reach), connection.cursor() as cursor:
+        cursor.execute(asked)
+        assert cursor.fetchall() == [("Nora",)]
