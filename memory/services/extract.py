@@ -102,6 +102,10 @@ def _may_go(judged: Sequence[Judged]) -> list[Judged]:
     return [one for one in judged if one.verdict.go]
 
 
+def _state(one: Judged) -> tuple[int, int]:
+    return one.conversation.pk, one.conversation.last_message
+
+
 def _held_until(judged: Sequence[Judged]) -> datetime | None:
     """When the first of those that a cooldown holds may go."""
     return min((one.verdict.until for one in judged if one.verdict.until is not None), default=None)
@@ -113,7 +117,10 @@ def _work_through(
     """Works the backlog, window by window and page by page: what is left then, which no gate lets through; None
     when the time of a sitting is up before."""
     began = time.monotonic()
-    while going := _may_go(judged):
+    worked: set[tuple[int, int]] = set()
+    while going := [one for one in _may_go(judged) if _state(one) not in worked]:
+        # Only news brings a conversation back: one whose backlog is empty in spite of its marks must not go round.
+        worked.update(map(_state, going))
         for one in going:
             while (window := read_window(job, one.conversation)) is not None:
                 if time.monotonic() - began > SITTING_S:

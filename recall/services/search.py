@@ -62,8 +62,9 @@ def search(buckets: Sequence[int], wanted: Wanted, *, embedded: Embedded | None 
         rows = _all_rows(counts, wanted, asked, embedded)
         weights = _weights(asked, rows.frequencies(asked.terms_asked))
     else:
-        weights = _weights(asked, _statistics(buckets, asked.terms.terms))
-        rows = _best_rows(counts, wanted, asked, embedded, weights)
+        frequencies = _statistics(buckets, asked.terms_asked)
+        weights = _weights(asked, frequencies)
+        rows = _best_rows(counts, wanted, asked, embedded, frequencies)
     return _ranked(rows, wanted, asked, weights)
 
 
@@ -203,20 +204,20 @@ def _best_rows(
     wanted: Wanted,
     asked: _Asked,
     embedded: Embedded | None,
-    weights: Sequence[float],
+    frequencies: Frequencies,
 ) -> _Rows:
     """The best records of a larger reach, by words and by vectors, and what stands beside the very best."""
     bound = _bound(wanted)
     leg = leg_of(embedded, counts=counts, kinds=[kind.value for kind in wanted.kinds], bound=_in_time(wanted))
     given = leg.given | {
-        "choose": _choice(list(counts), asked),
+        "choose": _choice(list(counts), asked, frequencies),
         "most": MOST_CHOSEN,
         "leg": EACH_LEG,
         "near": WITH_NEIGHBOURS,
     }
     points = " + ".join(
         f"(CASE WHEN r.lexemes @@ %(t{n})s::tsquery THEN {weight!r} ELSE 0 END)"
-        for n, weight in enumerate(weights)
+        for n, weight in enumerate(_weights(asked, frequencies))
         if weight
     )
     sql = _BEST.format(
@@ -300,10 +301,10 @@ def _in_time(wanted: Wanted) -> str:
     return " AND ".join(parts + (["r.at < %(until)s"] if wanted.until else []))
 
 
-def _choice(buckets: Sequence[int], asked: _Asked) -> str:
+def _choice(buckets: Sequence[int], asked: _Asked, frequencies: Frequencies) -> str:
     """The words that choose: the rare ones of the question, within these buckets."""
     terms = [term for term in asked.terms.terms if term not in asked.left_out] or [*asked.terms.terms]
-    rare = rare_terms(terms, _statistics(buckets, asked.terms.terms))
+    rare = rare_terms(terms, frequencies)
     where = " | ".join(_quoted(bucket_lexeme(bucket)) for bucket in buckets)
     return f"({where}) & ({' | '.join(_quoted(term) for term in rare)})" if rare else f"({where})"
 

@@ -226,6 +226,16 @@ def test_a_long_conversation_does_not_hide_what_was_said_in_another(acme, monkey
     assert [conversation_of(opened, f"c{n}").extracted_upto > 0 for n in range(2)] == [True] * 2
 
 
+def test_a_conversation_whose_marks_promise_messages_that_are_not_there_does_not_go_round(acme):
+    override(acme, "min-user-message-length", 0)
+    opened = tell(acme)
+    with tenant(opened.reach):
+        Message.objects.of(opened.own).delete()
+    drain()
+    assert [one.status for one in runs_of(opened)] == ["nothing"]
+    assert list(waiting()) == []
+
+
 # --- poison -----------------------------------------------------------------------------------------------
 
 
