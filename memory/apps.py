@@ -15,17 +15,19 @@ class MemoryConfig(AppConfig):
         """Joins the outbox, the upkeep, the metrics and what is told of files; loads the plugins."""
         from memory.api.metrics import turn_metrics  # noqa: PLC0415 - models are not loaded before
         from memory.handlers import register_topics  # noqa: PLC0415
+        from memory.models import RecallHit  # noqa: PLC0415
         from memory.providers.registry import load_plugins  # noqa: PLC0415
         from memory.services.embedding import ask_for_missing, clear_gone  # noqa: PLC0415
         from memory.services.indexing import index_file  # noqa: PLC0415
-        from memory.services.upkeep import close_abandoned, forget_old_hits  # noqa: PLC0415
+        from memory.services.upkeep import close_abandoned  # noqa: PLC0415
         from workspaces.api.operations import add_collector  # noqa: PLC0415
         from workspaces.services.files import on_file_written  # noqa: PLC0415
-        from workspaces.services.maintenance import join_maintenance  # noqa: PLC0415
+        from workspaces.services.maintenance import join_maintenance, join_retention  # noqa: PLC0415
 
         register_topics()
-        for work in (close_abandoned, forget_old_hits, ask_for_missing, clear_gone):
+        for work in (close_abandoned, ask_for_missing, clear_gone):
             join_maintenance(work)
+        join_retention(RecallHit, "hits-days")
         add_collector(turn_metrics)
         on_file_written(index_file)
         load_plugins(settings.MATE_PROVIDERS)

@@ -1,16 +1,14 @@
-"""Upkeep of the memory app: turns that a dead process left open, summaries and recall hits that have run out."""
+"""Upkeep of the memory app: turns that a dead process left open, summaries that have run out."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Final
 
-from memory.models import ContextSummary, RecallHit, Turn
+from memory.models import ContextSummary, Turn
 from memory.services.turns import EXTRACT
 from workspaces import outbox
 from workspaces.access import open_for_job
-from workspaces.models import Workspace
-from workspaces.settings import effective
 from workspaces.tenancy import Door, door, tenant
 
 ABANDONED: Final = timedelta(minutes=15)
@@ -30,11 +28,3 @@ def close_abandoned(now: datetime) -> None:
             Turn.objects.of(bucket).filter(status=Turn.Status.STARTED, started_at__lt=now - ABANDONED).update(
                 status=Turn.Status.INTERRUPTED, finished_at=now, error="the process ended"
             )
-
-
-def forget_old_hits(now: datetime) -> None:
-    """Removes what its workspace's retention says has had its time. Upkeep."""
-    with door(Door.MAINTENANCE):
-        for workspace_id in Workspace.unscoped.values_list("pk", flat=True):
-            kept = effective(workspace_id).count("mate.memory.retention.hits-days")
-            RecallHit.unscoped.filter(workspace_id=workspace_id, at__lt=now - timedelta(days=kept)).delete()

@@ -8,9 +8,9 @@ import pytest
 from django.utils import timezone
 
 from memory.models import RecallHit
-from memory.services.upkeep import forget_old_hits
 from tests.memory.test_embedding import ask
 from tests.memory.test_extract import open_as, tell
+from workspaces.services.maintenance import maintain
 from workspaces.tenancy import Door, door, tenant
 
 
@@ -73,7 +73,7 @@ def test_old_hits_go_and_others_stay(acme, told):
         first = RecallHit.unscoped.order_by("pk").first()
         RecallHit.unscoped.filter(pk=first.pk).update(at=timezone.now() - timedelta(days=181))
         before = RecallHit.unscoped.count()
-    forget_old_hits(timezone.now())
+    maintain(now=timezone.now())
     assert len(hits(open_as(acme))) == before - 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from django.utils import timezone
@@ -19,6 +19,12 @@ log = structlog.get_logger(__name__)
 FORGET_HEARTBEATS: Final = timedelta(hours=1)
 
 _JOINED: list[Callable[[datetime], None]] = []
+_RETAINED: dict[type[Any], str] = {AuditEvent: "audit-days", ModelUsage: "usage-days"}
+
+
+def join_retention(model: type[Any], key: str) -> None:
+    """Adds a table of another app, which has `at`; `mate.memory.retention.<key>` says how many days it keeps."""
+    _RETAINED[model] = key
 
 
 def join_maintenance(work: Callable[[datetime], None]) -> None:
@@ -33,7 +39,7 @@ def maintain(*, now: datetime | None = None) -> None:
         IdempotencyKey.unscoped.filter(created_at__lt=now - KEPT).delete()
         for workspace_id in Workspace.unscoped.values_list("pk", flat=True):
             settings = effective(workspace_id)
-            for model, key in ((AuditEvent, "audit-days"), (ModelUsage, "usage-days")):
+            for model, key in _RETAINED.items():
                 kept = timedelta(days=settings.count(f"mate.memory.retention.{key}"))
                 model.unscoped.filter(workspace_id=workspace_id, at__lt=now - kept).delete()
     for work in _JOINED:
