@@ -13,18 +13,13 @@ from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
-    ConnectTimeoutError,
-    NoCredentialsError,
-    NoRegionError,
-    PartialCredentialsError,
-    ReadTimeoutError,
-    TokenRetrievalError,
 )
 
+from integrations.clients.aws import AUTH_CODES, kind_of
 from integrations.clients.embed.embedder import Limits, TextKind
 from integrations.clients.embed.failures import shortened, status_error
 from integrations.clients.embed.names import TITAN, EmbedderName
-from integrations.clients.errors import ProviderError, ProviderErrorKind
+from integrations.clients.errors import ProviderError
 
 _CONNECT_TIMEOUT_S: Final = 10.0
 
@@ -35,21 +30,6 @@ _TITAN_BYTES: Final = 8000  # it takes 8,192 tokens, and a token is at least one
 _COHERE_TEXTS: Final = 96
 _COHERE_CHARACTERS: Final = 2048
 _COHERE_TYPES: Final[Mapping[TextKind, str]] = {"query": "search_query", "passage": "search_document"}
-
-_AUTH_CODES: Final = frozenset(
-    {"AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException", "ExpiredToken"}
-    | {"InvalidSignatureException", "InvalidClientTokenId", "MissingAuthenticationTokenException"}
-)
-# The first class that fits decides, so a subclass stands above its base.
-_KINDS: Final[tuple[tuple[type[BotoCoreError], ProviderErrorKind, bool], ...]] = (
-    (NoCredentialsError, "auth", False),
-    (PartialCredentialsError, "auth", False),
-    (TokenRetrievalError, "auth", False),
-    (NoRegionError, "bad_request", False),
-    (ConnectTimeoutError, "timeout", True),
-    (ReadTimeoutError, "timeout", True),
-    (BotoCoreError, "unavailable", True),
-)
 
 
 class BedrockEmbedder:
@@ -158,7 +138,7 @@ def _provider_errors() -> Iterator[None]:
     except ClientError as error:
         raise _client_error(error) from error
     except BotoCoreError as error:
-        kind, is_retryable = next((kind, again) for cls, kind, again in _KINDS if isinstance(error, cls))
+        kind, is_retryable = kind_of(error)
         raise ProviderError(shortened(str(error)), retryable=is_retryable, kind=kind) from error
 
 
@@ -166,7 +146,7 @@ def _client_error(error: ClientError) -> ProviderError:
     said = error.response.get("Error", {})
     code, message = said.get("Code", ""), said.get("Message", "")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
-    if code in _AUTH_CODES:
+    if code in AUTH_CODES:
         status = 403
     elif code == "ModelTimeoutException":
         status = 408

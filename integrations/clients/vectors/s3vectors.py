@@ -11,18 +11,11 @@ from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
-    ConnectTimeoutError,
-    NoCredentialsError,
-    NoRegionError,
-    ParamValidationError,
-    PartialCredentialsError,
-    ProfileNotFound,
-    ReadTimeoutError,
-    TokenRetrievalError,
 )
 from botocore.parsers import ResponseParserError
 
-from integrations.clients.errors import ProviderError, ProviderErrorKind
+from integrations.clients.aws import AUTH_CODES, kind_of
+from integrations.clients.errors import ProviderError
 from integrations.clients.vectors.base import Item, Limits, Near
 from integrations.clients.vectors.failures import (
     bad_answer,
@@ -50,23 +43,7 @@ _LIMITS: Final = Limits(
     near=100,
     filters=100,
 )
-_AUTH_CODES: Final = frozenset(
-    {"AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException", "ExpiredToken"}
-    | {"InvalidSignatureException", "InvalidClientTokenId", "MissingAuthenticationTokenException"}
-)
 _THROTTLED_CODES: Final = frozenset({"TooManyRequestsException", "ThrottlingException", "SlowDown"})
-# The first class that fits decides, so a subclass stands above its base.
-_KINDS: Final[tuple[tuple[type[BotoCoreError], ProviderErrorKind, bool], ...]] = (
-    (NoCredentialsError, "auth", False),
-    (PartialCredentialsError, "auth", False),
-    (ProfileNotFound, "auth", False),
-    (TokenRetrievalError, "auth", False),
-    (NoRegionError, "bad_request", False),
-    (ParamValidationError, "bad_request", False),
-    (ConnectTimeoutError, "timeout", True),
-    (ReadTimeoutError, "timeout", True),
-    (BotoCoreError, "unavailable", True),
-)
 
 
 class S3Vectors:
@@ -238,7 +215,7 @@ def _client_error(error: ClientError) -> ProviderError:
         return _NotFoundError(message, retryable=False, kind="bad_request")
     if code == "ConflictException":
         return _ConflictError(message, retryable=True, kind="unavailable")
-    if code in _AUTH_CODES:
+    if code in AUTH_CODES:
         status = 403
     elif code in _THROTTLED_CODES:
         status = 429
@@ -253,5 +230,5 @@ def _retry_after_in(headers: Mapping[str, str]) -> float | None:
 
 
 def _sdk_error(error: BotoCoreError) -> ProviderError:
-    kind, is_retryable = next((kind, again) for cls, kind, again in _KINDS if isinstance(error, cls))
+    kind, is_retryable = kind_of(error)
     return ProviderError(shortened(str(error)), retryable=is_retryable, kind=kind)
