@@ -13,6 +13,8 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 from memory.models import (
     ContextSummary,
     Conversation,
+    Entry,
+    EntryRevision,
     ExtractionState,
     Message,
     ProviderBreaker,
@@ -160,3 +162,51 @@ class ProviderBreakerAdmin(OperatorAdmin):
     list_select_related = ("workspace",)
     list_filter = (("workspace", ChosenFilter),)
     ordering = ("-changed_at",)
+
+
+class EntryRevisionInline(ShownInline):
+    model = EntryRevision
+    fields = ("number", "op", "content", "author_kind", "actor", "reason", "created_at")
+    ordering = ("number",)
+
+
+@admin.register(Entry)
+class EntryAdmin(BucketAdminMixin, LongAdmin):
+    section = "Memory"
+    icon = "label"
+    list_display = (
+        "type",
+        "key",
+        "content",
+        "author_kind",
+        "scope",
+        "workspace",
+        "agent",
+        "owner",
+        "updated_at",
+    )
+    list_filter = (
+        ("workspace", ChosenFilter),
+        ("bucket__agent", ChosenFilter),
+        ("bucket__owner", ChosenFilter),
+        ("type", ChoicesDropdownFilter),
+        ("author_kind", ChoicesDropdownFilter),
+        ("updated_at", BetweenFilter),
+    )
+    search_fields = ("key",)
+    ordering = ("-updated_at",)
+    exclude = ("workspace",)
+    inlines = (EntryRevisionInline,)
+
+
+@admin.register(EntryRevision)
+class EntryRevisionAdmin(BucketAdminMixin, LongAdmin):
+    section = "Memory"
+    icon = "history"
+    list_display = ("id", "entry_id", "number", "op", "actor", "reason", "workspace", "created_at")
+    list_filter = (("workspace", ChosenFilter),)
+    ordering = ("-id",)
+    exclude = ("workspace",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).select_related("entry")

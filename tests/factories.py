@@ -5,9 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from django.contrib.auth.models import User
+from django.utils import timezone
 from rest_framework.test import APIClient
 
-from workspaces.models import Workspace
+from facts.models import (
+    Contradiction,
+    Evidence,
+    Fact,
+    FactRevision,
+    Feedback,
+    ProjectedSection,
+    Receipt,
+    Tombstone,
+)
+from memory.models import Entry, EntryRevision
+from workspaces.models import File, Workspace
 from workspaces.services.agents import create_agent
 from workspaces.services.owners import make_bucket
 from workspaces.services.tenants import add_member, create_workspace
@@ -91,3 +103,45 @@ def acme() -> World:
 def umbra() -> World:
     """The other workspace, where Mallory may do everything."""
     return make_world("umbra", {"mallory": Role.OWNER})
+
+
+def fill_knowledge(bucket: BucketRef, words: str) -> None:
+    """A row of every table of facts and entries, in that bucket, which has a file. Inside `tenant(…)`."""
+    now = timezone.now()
+    own = {"workspace_id": bucket.workspace_id, "bucket_id": bucket.id}
+    a, b = (
+        Fact.objects.create(
+            **own,
+            statement=f"{words} {n}",
+            fingerprint=f"{n:032}",
+            confidence=0.5,
+            trust=0.5,
+            confirmed_at=now,
+            learned_at=now,
+            updated_at=now,
+        )
+        for n in (1, 2)
+    )
+    Evidence.objects.create(
+        **own, fact=a, kind="message", root="message:1", quote=words, at=now, created_at=now
+    )
+    FactRevision.objects.create(**own, fact=a, number=1, op="add", actor="job:extract", at=now)
+    Contradiction.objects.create(**own, a=a, b=b, judged_by="rules", found_at=now)
+    Feedback.objects.create(**own, item=f"fact:{a.pk}", voter="user:1", helpful=True, at=now)
+    file = File.objects.of(bucket).first()
+    ProjectedSection.objects.create(**own, file=file, digest="0" * 32, at=now)
+    receipt = Receipt.objects.create(**own, actor="user:1", by="fact", at=now)
+    Tombstone.objects.create(**own, fingerprint="0" * 32, receipt=receipt, created_at=now)
+    entry = Entry.objects.create(
+        **own, type="user", key="drink", content=words, author_kind="person", created_at=now, updated_at=now
+    )
+    EntryRevision.objects.create(
+        **own,
+        entry=entry,
+        number=1,
+        op="put",
+        content=words,
+        author_kind="person",
+        actor="user:1",
+        created_at=now,
+    )

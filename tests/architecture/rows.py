@@ -29,6 +29,7 @@ from workspaces.models import (
     ModelUsage,
     Plugin,
     Run,
+    Schedule,
     SettingOverride,
     Workspace,
 )
@@ -93,6 +94,7 @@ def fill(world: World, name: str) -> BucketRef:
             expires_at=now,
         )
         ExtractionState.objects.create(**own)
+        factories.fill_knowledge(bucket, f"{name} drinks tea.")
         RecallHit.objects.create(
             **own, at=now, source="chat", query_hash="0", item="message:1", kind="message", rank=0, score=0.5
         )
@@ -103,6 +105,7 @@ def fill(world: World, name: str) -> BucketRef:
         Plugin.objects.create(
             workspace_id=bucket.workspace_id, kind=f"of_{name}", created_at=now, updated_at=now
         )
+        Schedule.objects.create(workspace_id=bucket.workspace_id, agent_id=world.agent_id, job=f"of_{name}")
         ProviderBreaker.objects.create(
             workspace_id=bucket.workspace_id, provider=f"of_{name}", failures=1, changed_at=now
         )

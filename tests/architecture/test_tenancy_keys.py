@@ -44,13 +44,13 @@ def test_no_row_of_a_bucket_names_another_workspace(owner_cursor: tuple[Any, Fil
         source = cursor.fetchone()[0]
         with (
             pytest.raises(IntegrityError, match="same_workspace") as refused,
-            _UniquesDropped(cursor, model),
+            _OthersDropped(cursor, model),
         ):
             _copy(cursor, table(model), source, workspace_id=filled.umbra.workspace.pk)
         assert "bucket_id" in str(refused.value), table(model)
 
 
-class _UniquesDropped:
+class _OthersDropped:
     """Lets a copy of a row in, so that only the composite key can refuse it; the transaction brings them back."""
 
     def __init__(self, cursor: Any, model: type[models.Model]) -> None:
@@ -61,7 +61,7 @@ class _UniquesDropped:
     def __enter__(self) -> None:
         self.atomic.__enter__()
         self.cursor.execute(
-            "SELECT c.conname FROM pg_constraint c WHERE c.conrelid = %s::regclass AND c.contype = 'u'"
+            "SELECT c.conname FROM pg_constraint c WHERE c.conrelid = %s::regclass AND c.contype IN ('u', 'c')"
             " AND NOT EXISTS (SELECT FROM pg_constraint f WHERE f.contype = 'f' AND f.conindid = c.conindid)",
             [table(self.model)],
         )
@@ -98,7 +98,7 @@ def test_no_row_points_into_another_bucket(owner_cursor: tuple[Any, Filled]):
 
 def _is_refused(cursor: Any, model: type[models.Model], source: int, **changed: object) -> bool:
     try:
-        with _UniquesDropped(cursor, model):
+        with _OthersDropped(cursor, model):
             _copy(cursor, table(model), source, **changed)
             transaction.set_rollback(True, using="owner")
     except IntegrityError as refused:

@@ -28,7 +28,7 @@ from memory.models import (
     RecallHit,
     Turn,
 )
-from tests.factories import World
+from tests.factories import World, fill_knowledge
 from tests.stubs.plugins import Sample, joined
 from workspaces import outbox
 from workspaces.access import principal_of_token
@@ -50,6 +50,7 @@ from workspaces.models import (
     Plugin,
     Revision,
     Run,
+    Schedule,
     SettingOverride,
     Workspace,
 )
@@ -62,18 +63,29 @@ READ_ONLY = {
     "Bucket",
     "Change",
     "ContextSummary",
+    "Contradiction",
     "Conversation",
+    "Entry",
+    "EntryRevision",
+    "Evidence",
     "ExtractionState",
+    "Fact",
+    "FactRevision",
+    "Feedback",
     "Heartbeat",
     "Lane",
     "Message",
     "ModelUsage",
     "OutboxMessage",
+    "ProjectedSection",
     "ProviderBreaker",
     "RecallHit",
+    "Receipt",
     "Revision",
     "Run",
+    "Schedule",
     "SettingOverride",
+    "Tombstone",
     "Turn",
 }
 MODELS = sorted(admin.site._registry, key=lambda model: model.__name__)
@@ -149,6 +161,7 @@ def fill(world: World, bucket: BucketRef, topic: str) -> None:
             expires_at=now,
         )
         ExtractionState.objects.create(**row)
+        fill_knowledge(bucket, "Drinks tea.")
         RecallHit.objects.create(
             **row, at=now, source="chat", query_hash="0", item="message:1", kind="message", rank=0, score=0.5
         )
@@ -160,6 +173,7 @@ def fill(world: World, bucket: BucketRef, topic: str) -> None:
     PeriodicTask.objects.create(name=slug, task="workspaces.maintain", interval=hourly)
     with door(Door.OPERATOR):
         SettingOverride.objects.create(workspace_id=world.workspace.pk, key=KEY, value=9, updated_at=now)
+        Schedule.objects.create(workspace_id=world.workspace.pk, agent_id=world.agent_id, job="dream")
         set_up = {"workspace_id": world.workspace.pk, "created_at": now, "updated_at": now}
         Plugin.objects.create(**set_up, kind=Sample.kind)
         ProviderBreaker.objects.create(

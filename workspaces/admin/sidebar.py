@@ -10,7 +10,16 @@ from django.urls import reverse
 
 from workspaces.admin.base import is_operator
 
-_ORDER: Final = ("Workspaces", "Memory", "Conversations", "Work", "Settings", "Trail", "People and clock")
+_ORDER: Final = (
+    "Workspaces",
+    "Memory",
+    "Facts",
+    "Conversations",
+    "Work",
+    "Settings",
+    "Trail",
+    "People and clock",
+)
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:

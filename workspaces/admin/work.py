@@ -25,7 +25,7 @@ from workspaces.admin.base import (
     button,
 )
 from workspaces.admin.filters import BetweenFilter, ChosenFilter
-from workspaces.models import Change, Heartbeat, Lane, OutboxMessage, Run
+from workspaces.models import Change, Heartbeat, Lane, OutboxMessage, Run, Schedule
 from workspaces.services.audit import record_audit
 
 
@@ -178,3 +178,13 @@ class ChangeAdmin(BucketAdminMixin, LongAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).select_related("run")
+
+
+@admin.register(Schedule)
+class ScheduleAdmin(OperatorAdmin):
+    section = "Work"
+    icon = "event_repeat"
+    list_display = ("job", "agent", "workspace", "cron", "timezone", "enabled", "next_due_at", "last_due_at")
+    list_filter = (("workspace", ChosenFilter), ("agent", ChosenFilter), "enabled")
+    list_select_related = ("workspace", "agent")
+    ordering = ("workspace", "agent", "job")

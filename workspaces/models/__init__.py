@@ -4,7 +4,7 @@ from workspaces.models.agents import Agent, Owner
 from workspaces.models.audit import AuditEvent, IdempotencyKey
 from workspaces.models.buckets import GLOBAL_BUCKET_ID, Bucket
 from workspaces.models.files import File, Revision
-from workspaces.models.jobs import Change, Run
+from workspaces.models.jobs import Change, Run, Schedule
 from workspaces.models.outbox import Heartbeat, Lane, OutboxMessage
 from workspaces.models.plugins import Plugin
 from workspaces.models.settings import SettingOverride
@@ -31,6 +31,7 @@ __all__ = [
     "Plugin",
     "Revision",
     "Run",
+    "Schedule",
     "SettingOverride",
     "Workspace",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from workspaces.models.tenancy import BucketModel
+from workspaces.models.tenancy import BucketModel, TenantModel
 from workspaces.types import RunStatus
 
 
@@ -26,6 +26,9 @@ class Run(BucketModel):
     kind = models.CharField(max_length=32)
     status = models.CharField(max_length=8, choices=Status, default=Status.QUEUED)
     trigger = models.CharField(max_length=16, default="turn", help_text="turn, manual, schedule or retry.")
+    night = models.DateField(
+        null=True, blank=True, help_text="The day a scheduled run is for: one of a kind, bucket and day."
+    )
     actor = models.CharField(max_length=200, default="system")
     subject = models.CharField(max_length=200, blank=True, default="", help_text="What it is about.")
     reason = models.CharField(max_length=64, blank=True, default="")
@@ -45,6 +48,11 @@ class Run(BucketModel):
         constraints = [
             models.UniqueConstraint(fields=["bucket", "id"], name="run_in_bucket"),
             models.UniqueConstraint(fields=["workspace", "id"], name="run_in_workspace"),
+            models.UniqueConstraint(
+                fields=["bucket", "kind", "night"],
+                condition=Q(night__isnull=False),
+                name="run_once_a_night",
+            ),
             models.CheckConstraint(
                 name="run_status",
                 condition=Q(status__in=["queued", "running", "stored", "nothing", "skipped", "failed"]),
@@ -94,3 +102,28 @@ class Change(BucketModel):
 
     def __str__(self) -> str:
         return f"{self.target_kind} {self.target}"
+
+
+class Schedule(TenantModel):
+    """When a job of an agent is due. `cron` has five fields or six in the Quartz form, read in `timezone`.
+
+    Both empty: the setting's cron and the workspace's zone hold. `cursor` is the job's own: where a fair rotation
+    over owners goes on.
+    """
+
+    agent = models.ForeignKey("workspaces.Agent", on_delete=models.CASCADE, related_name="schedules")
+    job = models.CharField(max_length=32)
+    cron = models.CharField(max_length=100, blank=True, default="")
+    timezone = models.CharField(max_length=64, blank=True, default="")
+    enabled = models.BooleanField(default=True)
+    next_due_at = models.DateTimeField(null=True, blank=True, db_index=True)
+    last_due_at = models.DateTimeField(null=True, blank=True)
+    cursor = models.BigIntegerField(default=0)
+
+    class Meta(TenantModel.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["agent", "job"], name="schedule_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.job} of agent {self.agent_id}"
