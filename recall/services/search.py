@@ -396,10 +396,14 @@ def _is_heard(rows: _Rows, words: Floats) -> Bools:
     In a small reach all records are candidates; what has nothing to do with the question is no answer to it.
     """
     shares = words > 0
+    heard = ~np.isnan(rows.far) | shares
+    if heard.all():
+        return np.asarray(heard)
     places = set(zip(rows.thread[shares].tolist(), rows.position[shares].tolist(), strict=True))
     near = {(thread, position + step) for thread, position in places if thread >= 0 for step in range(-2, 3)}
-    stands_near = [place in near for place in zip(rows.thread.tolist(), rows.position.tolist(), strict=True)]
-    return np.asarray(~np.isnan(rows.far) | shares | np.asarray(stands_near, dtype=np.bool_))
+    for index in np.flatnonzero(~heard).tolist():
+        heard[index] = (int(rows.thread[index]), int(rows.position[index])) in near
+    return np.asarray(heard)
 
 
 def _found(rows: _Rows, index: int, points: float, why: dict[str, float]) -> Found:
