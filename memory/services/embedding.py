@@ -24,7 +24,7 @@ from integrations.clients.vectors.base import Item, VectorStore
 from integrations.clients.vectors.build import make_store
 from integrations.clients.vectors.names import index_name
 from memory.models import Message
-from memory.services.indexing import ask_for_vectors, embedded_text
+from memory.services.indexing import embedded_text
 from recall.services.dense import EACH_LEG, Embedded
 from recall.services.index import (
     Waiting,
@@ -40,6 +40,7 @@ from workspaces.access import open_for_job
 from workspaces.logic.passages import Source, passages_of
 from workspaces.models import Bucket, File
 from workspaces.outbox import Delivery
+from workspaces.services.vectors import ask_for_vectors
 from workspaces.tenancy import tenant
 from workspaces.types import BucketRef
 

@@ -227,7 +227,9 @@ def _best_rows(
     return _read(sql, wanted, asked, given, list(counts))
 
 
-_RECORD: Final = "id bucket_id kind source_id part thread position speaker at lexemes size trust root content_hash"
+_RECORD: Final = (
+    "id bucket_id kind source_id part thread position speaker at lexemes size trust root content_hash"
+)
 # A record is read where it is met, and a distance computed once: what the vectors chose is not looked up again. A
 # neighbour of two of the best may come twice.
 _BEST: Final = f"""
