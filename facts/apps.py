@@ -9,3 +9,12 @@ class FactsConfig(AppConfig):
     name = "facts"
     default_auto_field = "django.db.models.BigAutoField"
     verbose_name = "Facts"
+
+    def ready(self) -> None:
+        """Joins the outbox and what is told of files."""
+        from facts.handlers import register_topics  # noqa: PLC0415 - models are not loaded before
+        from facts.services.project import tell_of_file  # noqa: PLC0415
+        from workspaces.services.files import on_file_written  # noqa: PLC0415
+
+        register_topics()
+        on_file_written(tell_of_file)
