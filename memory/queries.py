@@ -73,7 +73,9 @@ def entry_within(reach: Reach, entry_id: int) -> Entry:
 
 def entry_revisions(entry: Entry) -> QuerySet[EntryRevision]:
     """The versions of an entry, newest first."""
-    rows: QuerySet[EntryRevision] = EntryRevision.objects.within(Reach(entry.workspace_id, (entry.bucket_id,)))
+    rows: QuerySet[EntryRevision] = EntryRevision.objects.within(
+        Reach(entry.workspace_id, (entry.bucket_id,))
+    )
     return rows.filter(entry_id=entry.pk).order_by("-number")
 
 

@@ -153,9 +153,7 @@ def foot_of(source: str, updated: date) -> str:
 
 
 def _section(entry: Shown) -> str:
-    body = "\n".join(
-        f"\\{line}" if _MARKER.match(line) else line for line in entry.content.split("\n")
-    )
+    body = "\n".join(f"\\{line}" if _MARKER.match(line) else line for line in entry.content.split("\n"))
     return f"## {entry.key}\n\n{body}\n\n{foot_of(entry.source, entry.updated_at.date())}\n"
 
 
@@ -190,7 +188,9 @@ class _Reader:
         elif _FOOT.fullmatch(line):
             self._is_over = True
         elif self._is_over and line.strip():
-            self._tell(number, "it stands below the Source line of an entry; put it above, or below a heading.")
+            self._tell(
+                number, "it stands below the Source line of an entry; put it above, or below a heading."
+            )
         elif not self._is_over:
             self._body.append(line[1:] if line.startswith("\\") and _MARKER.match(line) else line)
 
@@ -244,9 +244,7 @@ TITLE: Final = "[Structured memory]"
 _HEADS: Final = {"user": "About the user:", "feedback": "How the user wants to be helped:"}
 
 
-def always_on_block(
-    entries: Sequence[Shown], *, max_chars: int, max_per_type: int, beyond: int = 0
-) -> str:
+def always_on_block(entries: Sequence[Shown], *, max_chars: int, max_per_type: int, beyond: int = 0) -> str:
     """The block of those entries, newest first; "" for none. Both bounds: 0 is none.
 
     `beyond` older entries were not even looked at; they count as left out.
@@ -279,9 +277,7 @@ def _foot(left_out: int) -> str:
     return f"({left_out} older {'entry is' if left_out == 1 else 'entries are'} not shown; recall_structured finds them.)"
 
 
-def _fitting(
-    newest: Sequence[Shown], lines: dict[int, str], *, max_chars: int, total: int
-) -> list[Shown]:
+def _fitting(newest: Sequence[Shown], lines: dict[int, str], *, max_chars: int, total: int) -> list[Shown]:
     """As many of the newest as fit with headings and the line that says what is left out."""
     taken: list[Shown] = []
     used = len(TITLE)

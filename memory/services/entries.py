@@ -91,7 +91,8 @@ def put_entry(
         return Kept(entry, before, is_new=False, is_changed=False, notes=notes)
     if is_new and current_entries(bucket, now=now).filter(type=kind).count() >= MOST_ENTRIES:
         raise TooLarge(
-            "too_many_entries", f"There are {MOST_ENTRIES} {kind} entries already; delete or merge some first."
+            "too_many_entries",
+            f"There are {MOST_ENTRIES} {kind} entries already; delete or merge some first.",
         )
     entry.content, entry.source = content, (draft.source or author.kind.value)[:200]
     entry.author_kind, entry.confidence = author.kind.value, draft.confidence
@@ -100,7 +101,9 @@ def put_entry(
         entry.created_at = now
     _revise(bucket, entry, op=EntryRevision.Op.PUT, author=author, now=now, draft=draft)
     index_entry(bucket, entry)
-    follow_entry(bucket, entry, draft.quotes, author=author, now=now, said_at=draft.said_at, prompt=draft.prompt)
+    follow_entry(
+        bucket, entry, draft.quotes, author=author, now=now, said_at=draft.said_at, prompt=draft.prompt
+    )
     return Kept(entry, before, is_new=is_new, is_changed=True, notes=notes)
 
 
@@ -160,8 +163,7 @@ def clear_expired(now: datetime) -> None:
     with door(Door.MAINTENANCE):
         stale = Entry.unscoped.filter(deleted_at=None, expires_at__lte=now).select_related("bucket__owner")
         places = {
-            bucket.id: bucket
-            for bucket in (one.bucket.ref() for one in stale.order_by("pk")[:MOST_EXPIRED])
+            bucket.id: bucket for bucket in (one.bucket.ref() for one in stale.order_by("pk")[:MOST_EXPIRED])
         }
     author = Author(AuthorKind.SYSTEM, "job:upkeep", reason=EXPIRED)
     for bucket in places.values():

@@ -65,7 +65,15 @@ _CONTENT = st.text(
     max_size=80,
 ).filter(lambda text: bool(tidy(text)))
 _MARKERS = st.sampled_from(
-    ["## other_key", "> Source: x | Updated: 2026-01-01", "# Title", "\\## x", "\\\\> Source: y", "##", "> Quote"]
+    [
+        "## other_key",
+        "> Source: x | Updated: 2026-01-01",
+        "# Title",
+        "\\## x",
+        "\\\\> Source: y",
+        "##",
+        "> Quote",
+    ]
 )
 _BODIES = st.lists(st.one_of(_CONTENT, _MARKERS), min_size=1, max_size=5).map("\n".join)
 
@@ -105,7 +113,10 @@ def test_each_thing_that_cannot_be_read_is_told_by_its_line():
 
 def test_only_the_four_files_are_views():
     assert type_of("structured/user.md") == "user"
-    assert [type_of(name) for name in ("user.md", "structured/other.md", "structured/user.md.md", "x/structured/user.md")] == [None] * 4
+    assert [
+        type_of(name)
+        for name in ("user.md", "structured/other.md", "structured/user.md.md", "x/structured/user.md")
+    ] == [None] * 4
 
 
 # --- the block --------------------------------------------------------------------------------------------
@@ -120,7 +131,9 @@ def many(count: int, kind="user") -> list[Shown]:
 
 
 def test_only_user_and_feedback_entries_are_always_there():
-    text = block([shown(), shown("tone", "Be brief.", kind="feedback"), shown("plan", "Launch", kind="project")])
+    text = block(
+        [shown(), shown("tone", "Be brief.", kind="feedback"), shown("plan", "Launch", kind="project")]
+    )
     assert "dark roast" in text
     assert "Be brief." in text
     assert "Launch" not in text
