@@ -23,8 +23,8 @@ from integrations.clients.errors import ProviderError
 from integrations.clients.vectors.base import Item, VectorStore
 from integrations.clients.vectors.build import make_store
 from integrations.clients.vectors.names import index_name
-from memory.models import Message
-from memory.services.indexing import ask_for_vectors, embedded_text
+from memory.models import Entry, Message
+from memory.services.indexing import ask_for_vectors, embedded_text, entry_text
 from recall.services.dense import EACH_LEG, Embedded
 from recall.services.index import (
     Waiting,
@@ -187,6 +187,9 @@ def _texts(bucket: BucketRef, waiting: list[Waiting]) -> list[str]:
     for file in File.objects.of(bucket).filter(pk__in=by_kind.get(RecordKind.FILE, ())):
         for passage in passages_of(Source(file.pk, file.name, "", file.content)):
             lines[file.pk, content_hash(passage.searched)] = passage.searched
+    entries = Entry.objects.of(bucket).filter(pk__in=by_kind.get(RecordKind.ENTRY, ()), deleted_at=None)
+    for entry in entries:
+        lines[entry.pk, content_hash(entry_text(entry))] = entry_text(entry)
     texts = []
     for one in waiting:
         if one.kind is RecordKind.MESSAGE:
