@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='schedule',
             name='planned_by',
-            field=models.TextField(blank=True, default=''),
+            field=models.CharField(blank=True, default='', max_length=2100),
         ),
         migrations.AddIndex(
             model_name='schedule',

@@ -126,7 +126,7 @@ class Schedule(TenantModel):
     next_due_at = models.DateTimeField(null=True, blank=True, db_index=True)
     last_due_at = models.DateTimeField(null=True, blank=True)
     cursor = models.BigIntegerField(default=0)
-    planned_by = models.TextField(blank=True, default="")
+    planned_by = models.CharField(max_length=2100, blank=True, default="")
     note = models.CharField(max_length=500, blank=True, default="")
 
     class Meta(TenantModel.Meta):
