@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from memory.logic import echo, salience
+from memory.logic.structured import MAX_CONTENT
 from memory.logic.transcript import Line
 from recall.logic.combining import nfkc
 from workspaces.logic.tokens import cjk_share
@@ -40,6 +41,7 @@ class Refusal(StrEnum):
     ORDER = "instruction_shaped"
     EXPIRED = "expired"
     EMPTY = "empty"
+    TOO_LONG = "too_long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,8 @@ def _judge(
     """The lines that say it, or why it stays out."""
     if not any(char.isalnum() for char in one.content):
         return Refusal.EMPTY
+    if len(one.content) > MAX_CONTENT:
+        return Refusal.TOO_LONG
     if salience.is_instruction_shaped(one.content) or salience.is_instruction_shaped(one.quote):
         return Refusal.ORDER
     lines = _evidence(one, ground, said)
@@ -192,9 +196,9 @@ def _holds(said: str, quote: str) -> bool:
 
 
 def _is_grounded(content: str, ground: Ground) -> bool:
-    """Whether every name in it was said by somebody: an invented one was not. Only for Latin script, which marks
-    names."""
-    everything = " ".join(line.text for line in ground.lines)
+    """Whether every name in it was said by a person: what the agent alone named may be invented. Only for Latin
+    script, which marks names."""
+    everything = " ".join(line.text for line in ground.lines if line.role != "assistant" or line.is_owner)
     if cjk_share(everything) > 0.3:
         return True
     known = set(_folded(f"{everything} {ground.owner} {' '.join(line.name for line in ground.lines)}").split())
