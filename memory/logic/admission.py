@@ -201,7 +201,9 @@ def _is_grounded(content: str, ground: Ground) -> bool:
     everything = " ".join(line.text for line in ground.lines if line.role != "assistant" or line.is_owner)
     if cjk_share(everything) > 0.3:
         return True
-    known = set(_folded(f"{everything} {ground.owner} {' '.join(line.name for line in ground.lines)}").split())
+    known = set(
+        _folded(f"{everything} {ground.owner} {' '.join(line.name for line in ground.lines)}").split()
+    )
     names = [part for name in _NAME.findall(content) for part in _folded(name).split()]
     return all(part in known or part in _CALENDAR or _stem(part) in known for part in names if len(part) > 1)
 

@@ -48,7 +48,9 @@ _NOUN: Final = re.compile(
     r"^(?:night owl|early bird|morning person|introvert|extrovert|native .*speaker|.*\b(?:person|speaker|lover|owl|bird))$",
     re.IGNORECASE,
 )
-_VERB: Final = re.compile(r"^(?:likes|prefers|dislikes|does|stopped|speaks|plays|has|no longer|learning|allergic)\b", re.IGNORECASE)
+_VERB: Final = re.compile(
+    r"^(?:likes|prefers|dislikes|does|stopped|speaks|plays|has|no longer|learning|allergic)\b", re.IGNORECASE
+)
 _PAIR: Final = re.compile(r"^(?P<r>[^:：]{1,30})[:：]\s*(?P<n>.+)$")
 
 
@@ -111,7 +113,9 @@ def _tell_han(statement: Statement, s: str) -> Told:
     if statement.kind in {Kind.FAMILY, Kind.PET} and pair:
         return Told(f"{s}的{pair['r']}叫{pair['n']}。", s, pair["r"], statement.about)
     is_named = statement.kind is Kind.TRAIT and not re.match(r"吃|对", x)
-    return Told(f"{s}{'是' if is_named and not re.search(r'不耐受?$', x) else ''}{x}。", s, predicate, statement.about)
+    return Told(
+        f"{s}{'是' if is_named and not re.search(r'不耐受?$', x) else ''}{x}。", s, predicate, statement.about
+    )
 
 
 def _article(words: str) -> str:

@@ -95,7 +95,9 @@ class Learned(BaseModel):
     @classmethod
     def _read_day(cls, value: object) -> object:
         """A day as well as it can be read; what is none says nothing."""
-        found = re.match(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?", value.strip()) if isinstance(value, str) else None
+        found = (
+            re.match(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?", value.strip()) if isinstance(value, str) else None
+        )
         try:
             return date(int(found[1]), int(found[2] or 1), int(found[3] or 1)) if found else None
         except ValueError:

@@ -144,7 +144,9 @@ def _work_through(
                 if time.monotonic() - began > SITTING_S:
                     return None
                 answered = _think(job, window)
-                proposal = Proposal() if answered is None else propose(job, window, answered, now=timezone.now())
+                proposal = (
+                    Proposal() if answered is None else propose(job, window, answered, now=timezone.now())
+                )
                 _apply(job, delivery, run, window, answered, proposal, tally)
         if delivery.payload.get("conversation"):
             return []

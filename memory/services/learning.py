@@ -103,7 +103,9 @@ def propose(job: Job, window: Stretch, answered: Answered[ExtractAnswer], *, now
     )
 
 
-def store(job: Job, run: Run, window: Stretch, proposal: Proposal, *, author: Author, now: datetime) -> Stored:
+def store(
+    job: Job, run: Run, window: Stretch, proposal: Proposal, *, author: Author, now: datetime
+) -> Stored:
     """Writes what was proposed. Inside the window's transaction; takes the locks of entries, then of facts."""
     seen = {(one.type, one.key): one.revision for one in window.entries}
     lock_entries(job.target, [(draft.type, draft.key) for draft in proposal.drafts])
@@ -255,8 +257,9 @@ def _note_fact(run: Run, claim: Claim, outcome: Outcome, row: Fact | None, *, no
         after="" if outcome is Outcome.RETIRED or row is None else row.statement,
         before=row.statement if row is not None and outcome is Outcome.RETIRED else "",
         after_revision=row.revision if row is not None else None,
-        quotes=[{"messageId": one.message_id, "speaker": one.speaker, "text": one.quote} for one in claim.sources],
+        quotes=[
+            {"messageId": one.message_id, "speaker": one.speaker, "text": one.quote} for one in claim.sources
+        ],
         note=outcome.value,
         created_at=now,
     )
-
