@@ -18,11 +18,12 @@ class MemoryConfig(AppConfig):
         from memory.models import RecallHit  # noqa: PLC0415
         from memory.providers.registry import load_plugins  # noqa: PLC0415
         from memory.services.embedding import ask_for_missing, clear_gone  # noqa: PLC0415
-        from memory.services.entries import clear_expired  # noqa: PLC0415
+        from memory.services.entries import ToolStore, clear_expired  # noqa: PLC0415
         from memory.services.indexing import index_file  # noqa: PLC0415
         from memory.services.rounds import JOB  # noqa: PLC0415
         from memory.services.structured_view import StructuredView  # noqa: PLC0415
         from memory.services.upkeep import close_abandoned  # noqa: PLC0415
+        from memory.tools.entries import join_entry_store  # noqa: PLC0415
         from workspaces.api.operations import add_collector  # noqa: PLC0415
         from workspaces.services.files import on_file_written  # noqa: PLC0415
         from workspaces.services.maintenance import join_maintenance, join_retention  # noqa: PLC0415
@@ -37,4 +38,5 @@ class MemoryConfig(AppConfig):
         on_file_written(index_file)
         join_file_view(StructuredView())
         join_job(JOB)
+        join_entry_store(ToolStore())
         load_plugins(settings.MATE_PROVIDERS)
