@@ -23,8 +23,13 @@ from integrations.clients.errors import ProviderError
 from integrations.clients.vectors.base import Item, VectorStore
 from integrations.clients.vectors.build import make_store
 from integrations.clients.vectors.names import index_name
+<<<<<<< HEAD
 from memory.models import Entry, Message
 from memory.services.indexing import ask_for_vectors, embedded_text, entry_text
+=======
+from memory.models import Message
+from memory.services.indexing import embedded_text
+>>>>>>> fcore
 from recall.services.dense import EACH_LEG, Embedded
 from recall.services.index import (
     Waiting,
@@ -40,6 +45,7 @@ from workspaces.access import open_for_job
 from workspaces.logic.passages import Source, passages_of
 from workspaces.models import Bucket, File
 from workspaces.outbox import Delivery
+from workspaces.services.vectors import ask_for_vectors
 from workspaces.tenancy import tenant
 from workspaces.types import BucketRef
 
