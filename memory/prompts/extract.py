@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from memory.logic import dates, echo, gate, salience
 from memory.logic.salience import Kind, Statement
 from memory.logic.transcript import Line, Transcript
-from memory.prompts.repair import UnusableAnswer, load_object
+from workspaces.logic.repair import UnusableAnswer, load_object
 from workspaces.logic.tokens import cjk_share
 from workspaces.types import Prompt
 
