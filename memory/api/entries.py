@@ -23,7 +23,7 @@ from memory.queries import current_entries, entry_revisions, entry_within, shown
 from memory.services.entries import Draft, delete_entry, is_shown, put_entry
 from workspaces.access import Opened, Principal, open_personal, open_shared, require
 from workspaces.api.base import Endpoint, Needs
-from workspaces.api.fields import EndUserIdField, StrictSerializer, TextField
+from workspaces.api.fields import TextField
 from workspaces.api.file_shapes import MAX_REVISION, PERSONAL, SHARED, Where
 from workspaces.errors import Unprocessable
 from workspaces.services.audit import record_audit
