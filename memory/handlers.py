@@ -5,11 +5,11 @@ from __future__ import annotations
 from memory.services.consolidate import handle_consolidation
 from memory.services.embedding import handle_embedding
 from memory.services.extract import handle_extraction
-from memory.services.indexing import EMBED
 from memory.services.rounds import TOPIC as CONSOLIDATE
 from memory.services.sync import SYNC, handle_sync
 from memory.services.turns import EXTRACT
 from workspaces import outbox
+from workspaces.services.vectors import EMBED
 
 
 def register_topics() -> None:

@@ -100,6 +100,12 @@ class Fact(BucketModel):
             ),
             models.Index(fields=["bucket", "-learned_at", "-id"], name="fact_newest_all"),
             models.Index(fields=["bucket", "fingerprint"], name="fact_of_words"),
+            # For what is known of an attribute when something new is said of it.
+            models.Index(
+                fields=["bucket", "predicate", "-id"],
+                name="fact_of_attribute",
+                condition=Q(retired_at__isnull=True) & ~Q(predicate=""),
+            ),
             models.Index(fields=["bucket", "run_id"], name="fact_of_run", condition=~Q(run_id="")),
         ]
 

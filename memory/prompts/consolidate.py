@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from memory.logic import merging
 from memory.logic.merging import Drop, Group, Line, Proposal
-from memory.prompts.repair import UnusableAnswer, load_object
+from workspaces.logic.repair import UnusableAnswer, load_object
 from workspaces.types import Prompt
 
 

@@ -19,7 +19,7 @@ from memory.logic.salience import Kind, Statement
 from memory.logic.structured import key_of
 from memory.logic.telling import tell
 from memory.logic.transcript import Line, Transcript
-from memory.prompts.repair import UnusableAnswer, load_object
+from workspaces.logic.repair import UnusableAnswer, load_object
 from workspaces.logic.tokens import cjk_share
 from workspaces.types import Prompt
 

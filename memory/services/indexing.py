@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, time
-from functools import partial
 from typing import Final
-
-from django.conf import settings
-from django.db import transaction
 
 from memory.models import Conversation, Entry, Message
 from recall.services.index import put_units, remove_sources, replace_source
 from recall.types import RecordKind, Unit
-from workspaces import outbox
 from workspaces.logic.passages import Passage, Source, passages_of
 from workspaces.models import File
-from workspaces.tenancy import tenant
+from workspaces.services.vectors import ask_for_vectors
 from workspaces.types import BucketRef
-
-EMBED: Final = "recall.embed"
-"""The topic of embedding: what has no vector yet, of one bucket."""
 
 _SPOKEN: Final = frozenset({"user", "assistant"})
 
@@ -120,20 +112,6 @@ def entry_text(entry: Entry) -> str:
 def forget_entry(entry: Entry) -> None:
     """Takes an entry out of the index."""
     remove_sources(RecordKind.ENTRY, [entry.pk])
-
-
-def ask_for_vectors(bucket: BucketRef) -> None:
-    """After the commit, in a transaction of its own: the lane's lock must not be held while files are.
-
-    Should the process die in between, the next write of the bucket asks again: what has no vector is known.
-    """
-    if settings.MATE_EMBEDDER != "none":
-        transaction.on_commit(partial(_emit, bucket), robust=True)
-
-
-def _emit(bucket: BucketRef) -> None:
-    with tenant(bucket):
-        outbox.emit(bucket, EMBED, key="waiting")
 
 
 def forget_messages(ids: Iterable[int]) -> None:

@@ -112,7 +112,12 @@ def search_memory(
     )
     wanted = replace(_wanted(opened, query, 2 * limit + 10), kinds=tuple(kinds), since=since, until=until)
     found = search(opened.reach.buckets, wanted, embedded=embedded)
-    items = message_items(opened.reach, [one for one in found if one.kind is RecordKind.MESSAGE])
+    messages = [one for one in found if one.kind is RecordKind.MESSAGE]
+    # Others may repeat a message that is not among the first; where there are none, the first are enough.
+    first = limit if len(messages) == len(found) else len(messages)
+    items = message_items(opened.reach, messages[:first])
+    if len(items) < limit:
+        items += message_items(opened.reach, messages[first:])
     files = [one for one in found if one.kind is RecordKind.FILE]
     if files:
         with tenant(opened.reach):

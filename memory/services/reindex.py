@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from integrations.clients.embed.embedder import Embedder
 from memory.models import Conversation, Message
 from memory.services.embedding import make_vectors, store_name
-from memory.services.indexing import ask_for_vectors, file_units, message_units
+from memory.services.indexing import file_units, message_units
 from recall.services.index import keep_threads, put_vectors, recount, refresh_thread
 from recall.types import RecordKind
 from workspaces.access import open_for_job
 from workspaces.models import Agent, Bucket, File
 from workspaces.queries import owner_name
+from workspaces.services.vectors import ask_for_vectors
 from workspaces.tenancy import Door, door, tenant
 from workspaces.types import BucketRef
 

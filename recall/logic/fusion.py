@@ -157,14 +157,16 @@ def rank(
     ]
 
 
+_STEPS: Final = (-1, 1, -2, 2)
+
+
 class _Signals:
     """The signals of one ranking, each an array beside the candidates."""
 
     def __init__(self, question: Question, candidates: Candidates, tuning: Tuning) -> None:
         self._question, self._all, self._tuning = question, candidates, tuning
         self._has_thread = candidates.thread >= 0
-        self._before, self._after = self._beside(-1), self._beside(1)
-        self._two_before, self._two_after = self._beside(-2), self._beside(2)
+        self._before, self._after, self._two_before, self._two_after = self._neighbours()
 
     def all(self) -> dict[str, Floats]:
         tuning, candidates = self._tuning, self._all
@@ -201,19 +203,20 @@ class _Signals:
         best = float(weighed(self._all.held, self._question.weights).max()) / total
         return min(1.0, best / self._tuning.sure)
 
-    def _beside(self, step: int) -> Ints:
-        """For each the index of the one that stands `step` further in its thread, -1 where there is none."""
+    def _neighbours(self) -> tuple[Ints, ...]:
+        """For each the indexes of those that stand one before, one after, two before and two after it in its thread,
+        -1 where there is none."""
         thread, position = self._all.thread, self._all.position
-        order = np.lexsort((position, thread))
         # One number for a place, dense enough for any thread and position there may be.
         _, number = np.unique(thread, return_inverse=True)
-        span = int(position.max()) - int(position.min()) + 8
-        place = number * span + (position - position.min() + 4)
+        first = int(position.min())
+        place = number * (int(position.max()) - first + 8) + (position - first + 4)
+        order = np.argsort(place, kind="stable")
         ranked = place[order]
-        found = np.searchsorted(ranked, place + step)
-        found = np.minimum(found, len(place) - 1)
-        is_there = self._has_thread & (ranked[found] == place + step)
-        return np.where(is_there, order[found], -1)
+        steps = np.asarray(_STEPS)[:, None]
+        found = np.minimum(np.searchsorted(ranked, place + steps), len(place) - 1)
+        is_there = self._has_thread & (ranked[found] == place + steps)
+        return tuple(np.where(is_there, order[found], -1))
 
     def _lent(self, base: Floats) -> Floats:
         floor = np.append(base, base.min())  # -1 reads the last: what nobody there lends

@@ -32,7 +32,8 @@ class Embedded:
 @dataclass(frozen=True, slots=True)
 class Leg:
     """SQL of two parts: `nearest` selects what this leg chooses, as `id` and `far`; `distances` is joined to records
-    `r` as `d`, whose `far` is the cosine distance to the question, NULL where none is known."""
+    `r` as `d`, whose `far` is the cosine distance to the question, NULL where none is known. Where not all records are
+    candidates anyway, `r` has a `far` too, that of what was chosen, which is not computed again."""
 
     nearest: str
     distances: str
@@ -71,7 +72,7 @@ def leg_of(
     fits = f"embedder = %(embedder)s AND vector_dims(value) = {dimensions:d}"
     distances = (
         f"LEFT JOIN LATERAL (SELECT value <=> %(vector)s::halfvec AS far FROM recall_vector"
-        f" WHERE record_id = r.id AND {fits}) d ON true"
+        f" WHERE r.far IS NULL AND record_id = r.id AND {fits}) d ON true"
     )
     if is_whole:
         distances = (

@@ -143,7 +143,8 @@ class _Rows:
     marks: Ints
     trust: Floats
     far: Floats
-    content: str
+    content: Any
+    """The hashes of the records' texts, an array of bytes."""
 
     def __len__(self) -> int:
         return len(self.id)
@@ -154,10 +155,6 @@ class _Rows:
         return Frequencies(
             total=max(1, len(self)), known=dict(zip(terms, bits.sum(axis=0).tolist(), strict=True))
         )
-
-    def content_hash(self, index: int) -> str:
-        """The hash of one record's text."""
-        return self.content[_HASH * index : _HASH * (index + 1)]
 
 
 _HASH: Final = 32
@@ -178,7 +175,7 @@ _NUMBERS: Final = {
     "held": "{held}",
     "marks": "{marks}",
 }
-_REALS: Final = {"trust": "coalesce(r.trust, 'NaN')", "far": "coalesce(d.far, 'NaN')"}
+_REALS: Final = {"trust": "coalesce(r.trust, 'NaN')", "far": "coalesce({far}, 'NaN')"}
 # Numbers travel as bytes, a column at a time: two thousand rows of values took ten times as long to read.
 _COLUMNS: Final = ", ".join(
     [f"string_agg(int8send(({what})::bigint), '') AS {name}" for name, what in _NUMBERS.items()]
@@ -195,7 +192,7 @@ def _all_rows(counts: Mapping[int, int], wanted: Wanted, asked: _Asked, embedded
     leg = leg_of(embedded, counts=counts, is_whole=True)
     sql = "SELECT {columns} FROM recall_record r {distances} WHERE r.bucket_id = ANY(%(buckets)s)"
     sql += " AND r.kind = ANY(%(kinds)s)" if wanted.kinds else ""
-    sql = sql.format(columns=_COLUMNS, distances=leg.distances)
+    sql = sql.format(columns=_COLUMNS.replace("{far}", "d.far"), distances=leg.distances)
     return _read(sql, wanted, asked, leg.given, list(counts))
 
 
@@ -216,12 +213,12 @@ def _best_rows(
         "near": WITH_NEIGHBOURS,
     }
     points = " + ".join(
-        f"(CASE WHEN r.lexemes @@ %(t{n})s::tsquery THEN {weight!r} ELSE 0 END)"
+        f"(CASE WHEN r.lexemes @@ %(t{n})s::tsquery THEN {weight!r}::float8 ELSE 0 END)"
         for n, weight in enumerate(_weights(asked, frequencies))
         if weight
     )
     sql = _BEST.format(
-        columns=_COLUMNS,
+        columns=_COLUMNS.replace("{far}", "r.far, d.far"),
         bound=f" AND {bound}" if bound else "",
         points=points or "0",
         nearest=leg.nearest,
@@ -230,26 +227,35 @@ def _best_rows(
     return _read(sql, wanted, asked, given, list(counts))
 
 
+_RECORD: Final = (
+    "id bucket_id kind source_id part thread position speaker at lexemes size trust root content_hash"
+)
+# A record is read where it is met, and a distance computed once: what the vectors chose is not looked up again. A
+# neighbour of two of the best may come twice.
 _BEST: Final = f"""
 WITH chosen AS MATERIALIZED (
   SELECT r.id, r.size, {{points}} AS points FROM recall_record r
   WHERE r.lexemes @@ %(choose)s::tsquery{{bound}} LIMIT %(most)s
 ), worded AS (
-  SELECT id, row_number() OVER (ORDER BY points / (1 + {SATURATION} * (1 - {LENGTH} + {LENGTH} * size
-    / greatest(1, (SELECT avg(size) FROM chosen)))) DESC, id) AS place FROM chosen
-), near AS MATERIALIZED (SELECT id, row_number() OVER (ORDER BY far, id) AS place FROM ({{nearest}}) n),
-found AS MATERIALIZED (
-  SELECT id, min(place) AS place FROM (
-    SELECT id, place FROM worded WHERE place <= %(leg)s UNION ALL SELECT id, place FROM near
+  SELECT id, row_number() OVER (ORDER BY points / (1 + {SATURATION}::float8 * (1 - {LENGTH}::float8
+    + {LENGTH}::float8 * size / greatest(1, (SELECT avg(size::float8) FROM chosen)))) DESC, id) AS place FROM chosen
+), near AS MATERIALIZED (
+  SELECT id, far, row_number() OVER (ORDER BY far, id) AS place FROM ({{nearest}}) n
+), found AS MATERIALIZED (
+  SELECT id, min(place) AS place, min(far) AS far FROM (
+    SELECT id, place, NULL::float8 AS far FROM worded WHERE place <= %(leg)s UNION ALL SELECT id, place, far FROM near
   ) legs GROUP BY id
 ), everything AS (
-  SELECT id FROM found
-  UNION
-  SELECT n.id FROM found JOIN recall_record f ON f.id = found.id AND found.place <= %(near)s
+  SELECT found.far, {", ".join(f"r.{name}" for name in _RECORD.split())}
+  FROM found JOIN recall_record r ON r.id = found.id
+  UNION ALL
+  SELECT NULL, {", ".join(f"n.{name}" for name in _RECORD.split())}
+  FROM found JOIN recall_record f ON f.id = found.id AND found.place <= %(near)s
   JOIN recall_record n ON n.kind = f.kind AND n.thread = f.thread AND n.bucket_id = f.bucket_id
     AND n.position BETWEEN f.position - 2 AND f.position + 2
+  WHERE n.id NOT IN (SELECT id FROM found)
 )
-SELECT {{columns}} FROM everything e JOIN recall_record r ON r.id = e.id {{distances}}
+SELECT {{columns}} FROM everything r {{distances}}
 """
 
 
@@ -287,7 +293,9 @@ def _read(sql: str, wanted: Wanted, asked: _Asked, given: Mapping[str, Any], buc
         name: np.frombuffer(value or b"", dtype=kind).astype(kind[1:])
         for (name, kind), value in zip(_ARRAYS.items(), row[:-1], strict=True)
     }
-    return _Rows(**arrays, content=row[-1] or "")
+    arrays["content"] = np.frombuffer((row[-1] or "").encode(), dtype=f"S{_HASH}")
+    _, first = np.unique(arrays["id"], return_index=True)
+    return _Rows(**{name: values[first] for name, values in arrays.items()})
 
 
 def _bound(wanted: Wanted) -> str:
@@ -373,7 +381,7 @@ def _ranked(rows: _Rows, wanted: Wanted, asked: _Asked, weights: Sequence[float]
         size=rows.size,
         trust=rows.trust,
         root=rows.root,
-        content=np.unique(np.frombuffer(rows.content.encode(), dtype=f"S{_HASH}"), return_inverse=True)[1],
+        content=np.unique(rows.content, return_inverse=True)[1],
     )
     question = Question(
         weights=tuple(
@@ -396,10 +404,14 @@ def _is_heard(rows: _Rows, words: Floats) -> Bools:
     In a small reach all records are candidates; what has nothing to do with the question is no answer to it.
     """
     shares = words > 0
+    heard = ~np.isnan(rows.far) | shares
+    if heard.all():
+        return np.asarray(heard)
     places = set(zip(rows.thread[shares].tolist(), rows.position[shares].tolist(), strict=True))
     near = {(thread, position + step) for thread, position in places if thread >= 0 for step in range(-2, 3)}
-    stands_near = [place in near for place in zip(rows.thread.tolist(), rows.position.tolist(), strict=True)]
-    return np.asarray(~np.isnan(rows.far) | shares | np.asarray(stands_near, dtype=np.bool_))
+    for index in np.flatnonzero(~heard).tolist():
+        heard[index] = (int(rows.thread[index]), int(rows.position[index])) in near
+    return np.asarray(heard)
 
 
 def _found(rows: _Rows, index: int, points: float, why: dict[str, float]) -> Found:
@@ -409,7 +421,7 @@ def _found(rows: _Rows, index: int, points: float, why: dict[str, float]) -> Fou
         kind=_KINDS[int(rows.kind[index]) - 1],
         source_id=int(rows.source[index]),
         part=int(rows.part[index]),
-        content_hash=rows.content_hash(index).strip(),
+        content_hash=rows.content[index].decode().strip(),
         score=points,
         why=why,
     )

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from memory.models import RecallHit
+from memory.models import Message, RecallHit
 from tests.memory.test_embedding import ask
 from tests.memory.test_extract import open_as, tell
 from workspaces.services.maintenance import maintain
@@ -75,6 +75,15 @@ def test_old_hits_go_and_others_stay(acme, told):
         before = RecallHit.unscoped.count()
     maintain(now=timezone.now())
     assert len(hits(open_as(acme))) == before - 1
+
+
+def test_a_message_that_is_gone_makes_room_for_the_next(acme, told):
+    first, second, *rest = [one["id"] for one in ask(acme, "Where are my bees?")["results"]]
+    assert [one["id"] for one in ask(acme, "Where are my bees?", topK=2)["results"]] == [first, second]
+    with door(Door.ERASURE):
+        Message.unscoped.filter(pk=first.removeprefix("message:")).delete()
+    found = ask(acme, "Where are my bees?", topK=2)["results"]
+    assert [one["id"] for one in found] == [second, rest[0]]
 
 
 def test_a_threshold_leaves_out_what_scores_less(acme, told):

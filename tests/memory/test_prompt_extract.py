@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from memory.logic.transcript import Line, build
 from memory.prompts.extract import Extract, ExtractAnswer, ExtractGiven, parse
-from memory.prompts.repair import UnusableAnswer, ask_again
 from tests.deadline import deadline
+from workspaces.logic.repair import UnusableAnswer, ask_again
 
 DAY = datetime(2024, 5, 8, 9, 30, tzinfo=UTC)
 GOOD = {
