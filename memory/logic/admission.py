@@ -175,7 +175,8 @@ _WORD: Final = re.compile(r"\w+")
 _NAME: Final = re.compile(r"(?<![.!?:;\n] )(?<!^)\b[A-Z][^\W\d_]+(?:['’-][A-Z]?[^\W\d_]+)*")
 _FIRST: Final = re.compile(r"^\W*(\w+)")
 _CALENDAR: Final = frozenset(
-    ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "user", "owner", "english"]
+    "january february march april may june july august september october november december monday tuesday "
+    "wednesday thursday friday saturday sunday user owner english".split()  # noqa: SIM905
 )
 
 
