@@ -12,22 +12,31 @@ class MemoryConfig(AppConfig):
     verbose_name = "Memory"
 
     def ready(self) -> None:
-        """Joins the outbox, the upkeep, the metrics and what is told of files; loads the plugins."""
+        """Joins the outbox, the upkeep, the schedules, the metrics and what is told of files; loads the plugins."""
         from memory.api.metrics import turn_metrics  # noqa: PLC0415 - models are not loaded before
         from memory.handlers import register_topics  # noqa: PLC0415
         from memory.models import RecallHit  # noqa: PLC0415
         from memory.providers.registry import load_plugins  # noqa: PLC0415
         from memory.services.embedding import ask_for_missing, clear_gone  # noqa: PLC0415
+        from memory.services.entries import ToolStore, clear_expired  # noqa: PLC0415
         from memory.services.indexing import index_file  # noqa: PLC0415
+        from memory.services.rounds import JOB  # noqa: PLC0415
+        from memory.services.structured_view import StructuredView  # noqa: PLC0415
         from memory.services.upkeep import close_abandoned  # noqa: PLC0415
+        from memory.tools.entries import join_entry_store  # noqa: PLC0415
         from workspaces.api.operations import add_collector  # noqa: PLC0415
         from workspaces.services.files import on_file_written  # noqa: PLC0415
         from workspaces.services.maintenance import join_maintenance, join_retention  # noqa: PLC0415
+        from workspaces.services.schedules import join_job  # noqa: PLC0415
+        from workspaces.services.views import join_file_view  # noqa: PLC0415
 
         register_topics()
-        for work in (close_abandoned, ask_for_missing, clear_gone):
+        for work in (close_abandoned, ask_for_missing, clear_gone, clear_expired):
             join_maintenance(work)
         join_retention(RecallHit, "hits-days")
         add_collector(turn_metrics)
         on_file_written(index_file)
+        join_file_view(StructuredView())
+        join_job(JOB)
+        join_entry_store(ToolStore())
         load_plugins(settings.MATE_PROVIDERS)

@@ -20,8 +20,9 @@ from workspaces.logic import keyword
 from workspaces.logic.diff import unified
 from workspaces.logic.names import BORN_ORDER, MEMORY, PROFILE, clean_name
 from workspaces.logic.tokens import estimate
-from workspaces.models import GLOBAL_BUCKET_ID, File, Revision
+from workspaces.models import GLOBAL_BUCKET_ID, Bucket, File, Revision
 from workspaces.queries import content_at, files_within, prompt_files
+from workspaces.services.views import refuse_view, view_files, view_of
 from workspaces.settings import Effective
 from workspaces.types import Reach, Scope
 
@@ -32,6 +33,8 @@ _LOOKED_AT: Final = 2000
 _TEXT_BYTES: Final = 4 * 1024 * 1024
 """Bytes of text that one search reads at most; the best candidate is always read."""
 _PROBES: Final = 24
+VIEW_ORDER: Final = 1000
+"""The place of a view in lists: behind the files."""
 _CAPS: Final[Mapping[str, str]] = {
     PROFILE: "mate.memory.profile-max-chars",
     MEMORY: "mate.memory.memory-md-max-chars",
@@ -47,17 +50,78 @@ def cap_of(name: str, settings: Effective) -> int:
 # --- files ------------------------------------------------------------------------------------------------
 
 
-def listed_files(opened: Opened, *, prefix: str = "", scope: Scope | None = None) -> QuerySet[File]:
+class Listed:
+    """Files of the table, then views: a list that loads what is asked for. Inside `tenant(…)`."""
+
+    def __init__(self, rows: QuerySet[File], views: list[File]) -> None:
+        self._rows = rows
+        self._views = views
+        self._stored: int | None = None
+
+    def _rows_count(self) -> int:
+        if self._stored is None:
+            self._stored = self._rows.count()
+        return self._stored
+
+    def count(self) -> int:
+        """How many there are."""
+        return self._rows_count() + len(self._views)
+
+    __len__ = count
+
+    def __getitem__(self, part: slice) -> list[File]:
+        start, stop, _ = part.indices(self.count())
+        stored = self._rows_count()
+        found = list(self._rows[start:stop]) if start < stored else []
+        return found + self._views[max(start - stored, 0) : max(stop - stored, 0)]
+
+
+def listed_files(opened: Opened, *, prefix: str = "", scope: Scope | None = None) -> Listed:
     """The files a reader sees whose names begin with `prefix`, without contents; own before shared."""
-    rows = files_within(_narrowed(opened, scope)).select_related("bucket").defer("content", "held")
+    reach = _narrowed(opened, scope)
+    rows = files_within(reach).select_related("bucket").defer("content", "held")
+    prefix = unicodedata.normalize("NFC", prefix)
     if prefix:
-        rows = rows.filter(name__startswith=unicodedata.normalize("NFC", prefix))
-    return rows.order_by("sort_order", "name", _rank(opened))
+        rows = rows.filter(name__startswith=prefix)
+    views = [one for one in _views(opened, reach) if one.name.startswith(prefix)]
+    return Listed(rows.order_by("sort_order", "name", _rank(opened)), views)
+
+
+def _views(opened: Opened, reach: Reach, *, name: str | None = None) -> list[File]:
+    """The views within reach as files that are in no table: by name, own before shared before global."""
+    found = view_files(reach, name=name)
+    if not found:
+        return []
+    # Policies show the workspace's own and the global one.
+    buckets = Bucket.unscoped.in_bulk({one.bucket_id for one in found})
+    own = opened.bucket.id if opened.bucket else 0
+    files = [
+        File(
+            workspace_id=buckets[one.bucket_id].workspace_id,
+            bucket=buckets[one.bucket_id],
+            name=one.name,
+            content=one.content,
+            size=len(one.content.encode()),
+            head=one.revision,
+            sort_order=VIEW_ORDER,
+            created_at=one.updated_at,
+            updated_at=one.updated_at,
+        )
+        for one in found
+        if one.bucket_id in buckets
+    ]
+    rank = {own: 0, GLOBAL_BUCKET_ID: 2}
+    return sorted(files, key=lambda file: (file.name, rank.get(file.bucket_id, 1)))
 
 
 def shown_file(opened: Opened, name: str, *, scope: Scope | None = None) -> File:
     """The file of that name: own, else shared, else global, or only of one scope; raises `NotFound`."""
     name = clean_name(name)
+    if view_of(name) is not None:
+        views = _views(opened, _narrowed(opened, scope), name=name)
+        if not views:
+            raise NotFound("file_not_found", f"There is no file {name!r}.")
+        return views[0]
     rows = files_within(_narrowed(opened, scope)).select_related("bucket").filter(name=name)
     return _first(rows, opened, name)
 
@@ -65,6 +129,7 @@ def shown_file(opened: Opened, name: str, *, scope: Scope | None = None) -> File
 def kept_file(opened: Opened, name: str, *, scope: Scope | None = None) -> File:
     """Like `shown_file`, but a deleted file counts: its revisions can still be read and restored."""
     name = clean_name(name)
+    refuse_view(name)
     rows: QuerySet[File] = File.objects.within(_narrowed(opened, scope)).filter(name=name, head__gt=0)
     return _first(rows.select_related("bucket"), opened, name)
 
@@ -78,6 +143,9 @@ def base_of(opened: Opened, file: File) -> int:
         return 0
     if file.bucket_id == opened.bucket.id:
         return file.head
+    if view_of(file.name) is not None:
+        own = view_files(Reach(opened.bucket.workspace_id, (opened.bucket.id,)), name=file.name)
+        return own[0].revision if own else 0
     rows = File.objects.of(opened.bucket).filter(name=file.name)
     return int(rows.values_list("head", flat=True).first() or 0)
 
@@ -260,7 +328,7 @@ class _Name(str):
 def search_candidates(opened: Opened, query: str, *, prefixes: Sequence[str] = ()) -> Candidates:
     """The at most 50 files within reach (and below one of `prefixes`) that hold most of what is looked for.
 
-    Three statements. At most 2,000 files are looked at and 4 MiB of text read, whatever there is.
+    Four statements. At most 2,000 files are looked at and 4 MiB of text read, whatever there is.
     """
     rows = files_within(opened.reach)
     if prefixes:
@@ -284,7 +352,9 @@ def search_candidates(opened: Opened, query: str, *, prefixes: Sequence[str] = (
             wanted.append(pk)
             room -= size
     found = files_within(opened.reach).select_related("bucket").defer("held").in_bulk(wanted)
-    return Candidates(tuple(found[pk] for pk in wanted if pk in found), total)
+    views = [one for one in _views(opened, opened.reach) if one.name.startswith(tuple(prefixes) or "")]
+    files = (*(found[pk] for pk in wanted if pk in found), *views)
+    return Candidates(files, total + len(views))
 
 
 # The text is folded once a row, not once a term. Matching here only ranks: `keyword.search` decides.

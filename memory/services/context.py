@@ -19,6 +19,7 @@ from memory.logic import window
 from memory.models import Conversation, Message
 from memory.providers.chain import plugins_in_force
 from memory.queries import messages_of
+from memory.services.always_on import always_on_text
 from memory.services.recall import Recalled, recall_for_turn
 from memory.services.summaries import Summary, summarise_earlier, summary_in_force
 from workspaces.access import AgentRef, Opened
@@ -92,6 +93,7 @@ def build_context(
     with tenant(opened.reach):
         settings = effective(opened.agent.workspace_id, opened.agent.id)
         system = system_text(opened.agent)
+        always_on = always_on_text(opened, settings=settings, now=now)
         earlier = _earlier(conversation, before=before, now=now)
         plugins = plugins_in_force(opened.agent.workspace_id)
     recalled = recall_for_turn(
@@ -103,7 +105,6 @@ def build_context(
         plugins=plugins,
     )
     system = "\n\n".join((system, *recalled.system_blocks))
-    always_on = ""  # Entries fill it; until there are any, their room stays empty.
     fixed = estimate(system) + estimate(always_on) + estimate_message(recalled.block + query)
     budget = settings.count(_WINDOW + "default-max-input-tokens")
     if conversation is not None:

@@ -17,14 +17,15 @@ import structlog
 from django.conf import settings
 from django.utils import timezone
 
+from facts.models import Fact
 from integrations.clients.embed.build import make_embedder
 from integrations.clients.embed.embedder import Embedder, cleaned
 from integrations.clients.errors import ProviderError
 from integrations.clients.vectors.base import Item, VectorStore
 from integrations.clients.vectors.build import make_store
 from integrations.clients.vectors.names import index_name
-from memory.models import Message
-from memory.services.indexing import embedded_text
+from memory.models import Entry, Message
+from memory.services.indexing import embedded_text, entry_text
 from recall.services.dense import EACH_LEG, Embedded
 from recall.services.index import (
     Waiting,
@@ -184,17 +185,23 @@ def _texts(bucket: BucketRef, waiting: list[Waiting]) -> list[str]:
     messages = {
         row.pk: row for row in Message.objects.of(bucket).filter(pk__in=by_kind.get(RecordKind.MESSAGE, ()))
     }
-    lines: dict[tuple[int, str], str] = {}
+    told: dict[tuple[RecordKind, int, str], str] = {}
     for file in File.objects.of(bucket).filter(pk__in=by_kind.get(RecordKind.FILE, ())):
         for passage in passages_of(Source(file.pk, file.name, "", file.content)):
-            lines[file.pk, content_hash(passage.searched)] = passage.searched
+            told[RecordKind.FILE, file.pk, content_hash(passage.searched)] = passage.searched
+    entries = Entry.objects.of(bucket).filter(pk__in=by_kind.get(RecordKind.ENTRY, ()), deleted_at=None)
+    for entry in entries:
+        told[RecordKind.ENTRY, entry.pk, content_hash(entry_text(entry))] = entry_text(entry)
+    facts = Fact.objects.of(bucket).filter(pk__in=by_kind.get(RecordKind.FACT, ()), retired_at=None)
+    for pk, statement in facts.values_list("pk", "statement"):
+        told[RecordKind.FACT, pk, content_hash(statement)] = statement
     texts = []
     for one in waiting:
         if one.kind is RecordKind.MESSAGE:
             message = messages.get(one.source_id)
             texts.append(embedded_text(message.content, one.speaker, message.at) if message else "")
         else:
-            texts.append(lines.get((one.source_id, one.content_hash), ""))
+            texts.append(told.get((one.kind, one.source_id, one.content_hash), ""))
     return texts
 
 

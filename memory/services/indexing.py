@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, time
 from typing import Final
 
-from memory.models import Conversation, Message
+from memory.models import Conversation, Entry, Message
 from recall.services.index import put_units, remove_sources, replace_source
 from recall.types import RecordKind, Unit
 from workspaces.logic.passages import Passage, Source, passages_of
@@ -82,6 +82,36 @@ def _unit(file: File, passage: Passage, position: int) -> Unit:
         position=position,
         at=datetime.combine(day, time(12), UTC) if day else None,
     )
+
+
+def index_entry(bucket: BucketRef, entry: Entry) -> None:
+    """The record of an entry as it is now."""
+    replace_source(bucket.id, RecordKind.ENTRY, entry.pk, [entry_unit(entry)])
+    ask_for_vectors(bucket)
+
+
+def entry_unit(entry: Entry) -> Unit:
+    """What stands for an entry."""
+    return Unit(
+        kind=RecordKind.ENTRY,
+        source_id=entry.pk,
+        part=0,
+        text=entry_text(entry),
+        thread=None,
+        position=0,
+        at=entry.updated_at,
+        trust=entry.confidence,
+    )
+
+
+def entry_text(entry: Entry) -> str:
+    """An entry as it is searched and embedded: its key is part of what it says."""
+    return f"{entry.key.replace('_', ' ')}: {entry.content}"
+
+
+def forget_entry(entry: Entry) -> None:
+    """Takes an entry out of the index."""
+    remove_sources(RecordKind.ENTRY, [entry.pk])
 
 
 def forget_messages(ids: Iterable[int]) -> None:

@@ -30,6 +30,7 @@ from workspaces.logic.redact import redact
 from workspaces.models import File, Revision
 from workspaces.queries import content_at
 from workspaces.services.audit import record_audit
+from workspaces.services.views import FileView, content_of_view, refuse_view, view_of
 from workspaces.types import AuthorKind, BucketRef
 
 # A file before what takes its overflow, then names as bytes: a write may lock the one while it holds the other.
@@ -92,7 +93,10 @@ def write_file(
 
     A `cap` (characters) cuts what a machine wrote and only warns a person.
     """
-    file, is_new = _locked(bucket, clean_name(name))
+    name = clean_name(name)
+    if (view := view_of(name)) is not None:
+        return view.write(bucket, name, check_content(content), author=author, base=base)
+    file, is_new = _locked(bucket, name)
     _check_base(file, base)
     content = check_content(content)
     if author.kind is AuthorKind.MACHINE:
@@ -115,7 +119,12 @@ def append_to_file(bucket: BucketRef, name: str, text: str, *, author: Author, t
     Where a file has no room, a person is told so (`TooLarge`); what a machine appends goes on in
     `archive/<name>.2.md`, `.3.md` and so on, and `Written` names the file that was written.
     """
-    file, is_new = _locked(bucket, clean_name(name))
+    name = clean_name(name)
+    if (view := view_of(name)) is not None:
+        whole, revision = _viewed(view, bucket, name)
+        joined = holding.appended(whole, check_content(text).strip("\n"), title="")
+        return view.write(bucket, name, check_content(whole + joined), author=author, base=revision)
+    file, is_new = _locked(bucket, name)
     text = check_content(text).strip("\n")
     if author.kind is AuthorKind.MACHINE:
         text = scrub(redact(text).text, known=file.content).text
@@ -147,16 +156,16 @@ def edit_file(
     old, new = check_content(old), check_content(new)
     if old == new:
         raise BadInput("same_text", "oldText and newText are the same.", field="newText")
+    name = clean_name(name)
+    if (view := view_of(name)) is not None:
+        whole, revision = _viewed(view, bucket, name)
+        if not revision:
+            raise NotFound("file_not_found", f"There is no file {name!r}.")
+        places = _places(name, whole, old, replace_all=replace_all)
+        made = check_content(whole.replace(old, new))
+        return view.write(bucket, name, made, author=author, base=revision), places
     file = _existing(bucket, name)
-    places = file.content.count(old)
-    if not places:
-        raise Unprocessable("text_not_found", f"{file.name} does not hold that text.", field="oldText")
-    if places > 1 and not replace_all:
-        raise Unprocessable(
-            "text_not_unique",
-            f"{file.name} holds that text {places} times; add more of it, or set replaceAll.",
-            field="oldText",
-        )
+    places = _places(file.name, file.content, old, replace_all=replace_all)
     if author.kind is not AuthorKind.MACHINE:
         return write_file(bucket, file.name, file.content.replace(old, new), author=author, cap=cap), places
     content = check_content(file.content.replace(old, redact(new).text))
@@ -165,6 +174,25 @@ def edit_file(
         bucket, file, content, author=author, cap=cap, is_new=False, base=file.head, max_loss=1.0
     )
     return written, places
+
+
+def _places(name: str, content: str, old: str, *, replace_all: bool) -> int:
+    places = content.count(old)
+    if not places:
+        raise Unprocessable("text_not_found", f"{name} does not hold that text.", field="oldText")
+    if places > 1 and not replace_all:
+        raise Unprocessable(
+            "text_not_unique",
+            f"{name} holds that text {places} times; add more of it, or set replaceAll.",
+            field="oldText",
+        )
+    return places
+
+
+def _viewed(view: FileView, bucket: BucketRef, name: str) -> tuple[str, int]:
+    """What a view reads and its revision; empty and 0 while it holds nothing."""
+    found = content_of_view(view, bucket, name)
+    return (found.content, found.revision) if found else ("", 0)
 
 
 def merge_into_file(
@@ -179,7 +207,12 @@ def merge_into_file(
     cap: int = 0,
 ) -> Written:
     """Writes by one of the strategies of `write_memory` (see `workspaces.logic.strategies`)."""
-    file, is_new = _locked(bucket, clean_name(name))
+    name = clean_name(name)
+    if (view := view_of(name)) is not None:
+        whole, revision = _viewed(view, bucket, name)
+        made = check_content(strategies.apply(strategy, whole, check_content(content), heading=heading))
+        return view.write(bucket, name, made, author=author, base=revision if base is None else base)
+    file, is_new = _locked(bucket, name)
     _check_base(file, base)
     merged = check_content(strategies.apply(strategy, file.content, check_content(content), heading=heading))
     if author.kind is AuthorKind.MACHINE:
@@ -209,7 +242,10 @@ def rewrite_file(
     What others wrote meanwhile is kept by a three-way merge; then the guards and the ceiling. What no file
     can hold is cut like what is above the ceiling: a full file stops no job.
     """
-    file, is_new = _locked(bucket, clean_name(name))
+    name = clean_name(name)
+    if (view := view_of(name)) is not None:
+        return view.write(bucket, name, check_content(proposed), author=author, base=read_revision)
+    file, is_new = _locked(bucket, name)
     notes: tuple[str, ...] = ()
     proposed = redact(holding.of_any_size(proposed)).text.rstrip() + "\n"
     if file.head != read_revision:
@@ -224,6 +260,9 @@ def rewrite_file(
 
 def delete_file(bucket: BucketRef, name: str, *, author: Author, base: int | None = None) -> Written:
     """Takes a file away; its revisions stay and it can be restored."""
+    name = clean_name(name)
+    if (view := view_of(name)) is not None:
+        return view.delete(bucket, name, author=author, base=base)
     file = _existing(bucket, name)
     _check_base(file, base)
     before = file.content
@@ -245,6 +284,7 @@ def restore_file(
     Raises `NotFound` for an unknown one, `Unprocessable` for the one that took the file away.
     """
     name = clean_name(name)
+    refuse_view(name)
     file = File.objects.of(bucket).select_for_update().filter(name=name).exclude(head=0).first()
     if file is None:
         raise NotFound("file_not_found", f"There is no file {name!r}.")

@@ -1,36 +1,30 @@
-"""The agent's memory tools for one run, bound to the run's agent and owner.
-
-A tool never raises for what the model got wrong: it answers `{"error": true, "message": …}`, which the model
-can act on. Each call opens its own transaction and gives its thread's database connection back, since the
-runtime calls tools in threads of its own.
-"""
+"""Tools that read and write memory files and search what was said."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Annotated, Any, ClassVar, Final, Literal, Protocol
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Final, Literal
 
-from pydantic import (
-    AfterValidator,
-    AliasGenerator,
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
-from pydantic.alias_generators import to_camel
-from pydantic_ai import Tool
+from pydantic import Field
 
 from memory.models import Conversation, Message
 from memory.queries import conversations_of
-from memory.types import OutsideTool, RecallItem
+from memory.tools.base import (
+    MAX_HITS,
+    AgentTool,
+    Arguments,
+    Moment,
+    Result,
+    Text,
+    ToolRun,
+    error_told,
+    place_of,
+    whose,
+)
+from memory.types import RecallItem
 from recall.types import RecordKind
-from workspaces.access import Opened
-from workspaces.errors import DomainError, NotFound
+from workspaces.errors import NotFound
 from workspaces.file_queries import (
     base_of,
     cap_of,
@@ -41,115 +35,33 @@ from workspaces.file_queries import (
 )
 from workspaces.logic.keyword import MAX_QUERY_CHARS
 from workspaces.logic.names import AGENTS, MAX_NAME_CHARS, MEMORY, PROFILE, SOUL, check_content, clean_name
-from workspaces.logic.texts import storable
-from workspaces.services.files import Author, Written, edit_file, rewrite_file, write_file
-from workspaces.settings import Effective
+from workspaces.services.files import Written, edit_file, rewrite_file, write_file
 from workspaces.tenancy import release_connection, tenant
-from workspaces.types import AuthorKind, BucketRef, Reach, Scope
+from workspaces.types import BucketRef, Reach, Scope
 
 MAX_LISTED: Final = 200
 """Files that one list shows."""
 MAX_READ_CHARS: Final = 100_000
 """Characters of a file that one read shows: about a fifth of a usual context window."""
-MAX_HITS: Final = 30
 MAX_MESSAGE_CHARS: Final = 2000
 """Characters of a message that is found: as many as extraction reads of it."""
-MAX_TOLD_CHARS: Final = 2000
-"""Characters of an error: it may hold names that a model made up."""
 _PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "all": (),
-    "memory": (MEMORY, "memory/", "archive/"),
+    "memory": (MEMORY, "memory/", "archive/", "structured/"),
     "profile": (PROFILE,),
     "persona": (AGENTS, SOUL),
 }
 
-Result = dict[str, Any]
-
-
-class Search(Protocol):
-    """Recall, as `memory.services.recall.search_memory` does it."""
-
-    def __call__(
-        self,
-        opened: Opened,
-        *,
-        query: str,
-        limit: int,
-        kinds: Sequence[RecordKind],
-        since: datetime | None,
-        until: datetime | None,
-    ) -> tuple[list[RecallItem], str]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ToolRun:
-    """Whose memory the tools of one run touch. `actor` is how traces name the agent.
-
-    `seen` holds, for each file read in this run, the revision that a later write replaces.
-    """
-
-    opened: Opened
-    settings: Effective
-    actor: str
-    search: Search
-    seen: dict[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, opened: Opened, *, settings: Effective, search: Search) -> ToolRun:
-        """A run of the opened agent; `search` is how it recalls."""
-        return cls(opened, settings, f"agent:{opened.agent.id}", search)
-
-    @property
-    def agent_id(self) -> int:
-        """The only agent whose files the tools touch."""
-        return self.opened.agent.id
-
-    def author(self) -> Author:
-        """Who the revisions name: a machine, so that nothing it wrote is taken for evidence."""
-        return Author(AuthorKind.MACHINE, self.actor, reason="Written by the agent during a turn.")
-
-
 # --- what a model sends -----------------------------------------------------------------------------------
 
 
-def _plain(text: str) -> str:
-    if storable(text) != text:
-        raise ValueError("it holds a NUL character or half a surrogate pair; send plain text")
-    return text
-
-
-Text = Annotated[str, AfterValidator(_plain)]
-"""A string that Postgres and JSON can hold."""
-
-
-def _written(value: Any) -> Any:
-    if not isinstance(value, str | datetime | None):
-        raise ValueError(  # noqa: TRY004 - pydantic tells it to the model
-            "write the moment as text, such as 2026-01-31T09:00:00Z"
-        )
-    return value
-
-
-Moment = Annotated[AwareDatetime, BeforeValidator(_written)]
-"""A moment with its zone; a bare number is no moment."""
-
-
-class _Arguments(BaseModel):
-    """What every tool takes. The agent is known from the run; a model that names another is told so."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        alias_generator=AliasGenerator(alias=to_camel), extra="forbid"
-    )
-    agent_id: int | str | None = Field(None, description="Your own agent id; may be left out.")
-
-
-class ListArguments(_Arguments):
+class ListArguments(Arguments):
     filename_prefix: Annotated[Text, Field(max_length=MAX_NAME_CHARS)] | None = Field(
         None, description="Only files whose names begin so, e.g. `memory/`."
     )
 
 
-class ReadArguments(_Arguments):
+class ReadArguments(Arguments):
     filename: Text = Field(description="Such as `MEMORY.md` or `memory/2026-01-31.md`.")
 
 
@@ -163,7 +75,7 @@ class EditArguments(ReadArguments):
     replace_all: bool = Field(default=False, description="Replace every occurrence, not only a single one.")
 
 
-class SessionArguments(_Arguments):
+class SessionArguments(Arguments):
     mode: Literal["recent", "search"] = Field(
         "search", description="`recent` lists the latest; it takes no query."
     )
@@ -175,7 +87,7 @@ class SessionArguments(_Arguments):
     until: Moment | None = Field(None, description="Only what was said before this moment.")
 
 
-class SearchArguments(_Arguments):
+class SearchArguments(Arguments):
     query: Text = Field(description="Keywords; any of them may match.", max_length=MAX_QUERY_CHARS)
     scope: Literal["all", "memory", "profile", "persona"] = "all"
     limit: int = Field(10, description=f"Hits, at most {MAX_HITS}.")
@@ -243,7 +155,7 @@ def _write_file(run: ToolRun, given: WriteArguments) -> Result:
         "overwritten": not written.is_new and written.is_changed,
         "enabled": is_enabled,
         "bytesWritten": len(written.content.encode()),
-        **_whose(bucket),
+        **whose(bucket),
         "message": _message(written, bucket),
     }
 
@@ -265,11 +177,11 @@ def _edit_file(run: ToolRun, given: EditArguments) -> Result:
             shown = shown_file(run.opened, name)
             raise NotFound(
                 missing.code,
-                f"{name} is not in the memory that you write, but in {_place_of(Scope(shown.bucket.scope))}, "
+                f"{name} is not in the memory that you write, but in {place_of(Scope(shown.bucket.scope))}, "
                 f"which stays as it is. Write a new {name} with what holds for this person.",
             ) from missing
     if not written.is_changed:
-        return _error(" ".join(("Nothing was changed.", *written.notes)))
+        return error_told(" ".join(("Nothing was changed.", *written.notes)))
     if run.seen.get(name) == written.revision - 1:
         run.seen[name] = written.revision
     return {
@@ -278,7 +190,7 @@ def _edit_file(run: ToolRun, given: EditArguments) -> Result:
         "replacements": places,
         "replaceAll": given.replace_all,
         "fileSizeAfter": len(written.content.encode()),
-        **_whose(bucket),
+        **whose(bucket),
         "message": _message(written, bucket),
     }
 
@@ -319,7 +231,7 @@ def _search_sessions(run: ToolRun, given: SessionArguments) -> Result:
             sessions = [_session(row) for row in conversations_of(own)[:limit]]
         return {"mode": "recent", "count": len(sessions), "sessions": sessions}
     if not (given.query or "").strip():
-        return _error("Say what to search for in `query`, or ask for the mode `recent`.")
+        return error_told("Say what to search for in `query`, or ask for the mode `recent`.")
     found, reason = run.search(
         mine,
         query=str(given.query),
@@ -361,126 +273,48 @@ def _match(row: Message, item: RecallItem) -> Result:
     }
 
 
-def _whose(bucket: BucketRef) -> Result:
-    return {"scope": bucket.scope.value, "ownerKey": bucket.owner_key}
-
-
-def _place_of(scope: Scope) -> str:
-    if scope is Scope.PERSONAL:
-        return "this person's own memory"
-    return "the shared memory" if scope is Scope.TEAM else "the memory of the whole installation"
-
-
 def _message(written: Written, bucket: BucketRef) -> str:
     done = "Saved to" if written.is_changed else "Nothing new for"
-    return " ".join((f"{done} {_place_of(bucket.scope)}.", *written.notes, *written.warnings))
+    return " ".join((f"{done} {place_of(bucket.scope)}.", *written.notes, *written.warnings))
 
 
-# --- as the runtime calls them ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _AgentTool:
-    """A tool before it is bound to a run. One that writes never runs beside another."""
-
-    name: str
-    description: str
-    arguments: type[_Arguments]
-    work: Callable[[ToolRun, Any], Result]
-    writes: bool = False
-
-    def bound(self, run: ToolRun) -> Tool[Any]:
-        def call(**arguments: Any) -> Result:
-            return _called(self, run, arguments)
-
-        schema = self.arguments.model_json_schema()
-        return Tool.from_schema(call, self.name, self.description, schema, sequential=self.writes)
-
-
-AGENT_TOOLS: Final = (
-    _AgentTool(
+FILE_TOOLS: Final = (
+    AgentTool(
         "list_workspace_memory_files",
         "Lists your memory files: this person's own (PERSONAL), shared (TEAM) and common to all (GLOBAL).",
         ListArguments,
         _list_files,
     ),
-    _AgentTool(
+    AgentTool(
         "read_workspace_memory_file",
         "Reads one whole memory file; this person's own before the shared one of the same name.",
         ReadArguments,
         _read_file,
     ),
-    _AgentTool(
+    AgentTool(
         "write_workspace_memory_file",
         "Writes a whole memory file of this person, replacing what it held. Read it first.",
         WriteArguments,
         _write_file,
         writes=True,
     ),
-    _AgentTool(
+    AgentTool(
         "edit_workspace_memory_file",
         "Replaces one passage of a memory file of this person. Prefer it to writing the whole file.",
         EditArguments,
         _edit_file,
         writes=True,
     ),
-    _AgentTool(
+    AgentTool(
         "search_workspace_memory",
         "Finds lines of your memory files by keyword, best first, with file name and line number.",
         SearchArguments,
         _search,
     ),
-    _AgentTool(
+    AgentTool(
         "session_search",
         "Finds what this person and you said in earlier conversations, best first, with day and speaker.",
         SessionArguments,
         _search_sessions,
     ),
 )
-
-
-def agent_tools(run: ToolRun) -> list[Tool[Any]]:
-    """The tools for that run."""
-    return [tool.bound(run) for tool in AGENT_TOOLS]
-
-
-def outside_tools(given: Sequence[OutsideTool], *, taken: Collection[str]) -> list[Tool[Any]]:
-    """The tools that plugins give for a turn; one whose name is taken is left out, ours come first."""
-    tools: dict[str, Tool[Any]] = {}
-    for one in given:
-        if one.name not in taken and one.name not in tools:
-            tools[one.name] = _outside(one)
-    return list(tools.values())
-
-
-def _outside(given: OutsideTool) -> Tool[Any]:
-    def call(**arguments: Any) -> Any:
-        return given.call(arguments)
-
-    return Tool.from_schema(call, given.name, given.description, dict(given.parameters))
-
-
-def _called(tool: _AgentTool, run: ToolRun, arguments: Mapping[str, Any]) -> Result:
-    """One call of a tool, from what a model sent to what it is told. Outside any transaction."""
-    try:
-        given = tool.arguments.model_validate(arguments)
-        if not _is_own(run, given.agent_id):
-            return _error(f"You are agent {run.agent_id}; the files of other agents are not yours.")
-        return tool.work(run, given)
-    except ValidationError as bad:
-        told = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in bad.errors(include_url=False))
-        return _error("; ".join(told))
-    except DomainError as refused:
-        return _error(refused.message)
-    finally:
-        release_connection()
-
-
-def _is_own(run: ToolRun, agent_id: int | str | None) -> bool:
-    if isinstance(agent_id, str):
-        return agent_id.strip() == str(run.agent_id)
-    return agent_id in {None, run.agent_id}
-
-
-def _error(message: str) -> Result:
-    return {"error": True, "message": storable(message[:MAX_TOLD_CHARS])}
