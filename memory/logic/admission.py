@@ -129,6 +129,11 @@ def _judge(
     lines = _evidence(one, ground, said)
     if isinstance(lines, Refusal):
         return lines
+    return _worth(one, ground, floor=floor, now=now) or lines
+
+
+def _worth(one: Candidate, ground: Ground, *, floor: float, now: datetime) -> Refusal | None:
+    """Why something that was said is still not worth keeping; None if it is."""
     if one.confidence < floor:
         return Refusal.UNSURE
     if one.durability in TRANSIENT:
@@ -137,7 +142,7 @@ def _judge(
         return Refusal.TURN_LOCAL
     if one.expires_on is not None and one.expires_on < now.date():
         return Refusal.EXPIRED
-    return lines if _is_grounded(one.content, ground) else Refusal.UNGROUNDED
+    return None if _is_grounded(one.content, ground) else Refusal.UNGROUNDED
 
 
 def _evidence(one: Candidate, ground: Ground, said: dict[int, str]) -> Refusal | tuple[Line, ...]:
@@ -173,10 +178,14 @@ def _end(one: Candidate, *, now: datetime, ongoing: timedelta | None) -> datetim
 
 _WORD: Final = re.compile(r"\w+")
 _NAME: Final = re.compile(r"(?<![.!?:;\n] )(?<!^)\b[A-Z][^\W\d_]+(?:['’-][A-Z]?[^\W\d_]+)*")
-_FIRST: Final = re.compile(r"^\W*(\w+)")
+_words = str.split
 _CALENDAR: Final = frozenset(
-    "january february march april may june july august september october november december monday tuesday "
-    "wednesday thursday friday saturday sunday user owner english".split()  # noqa: SIM905
+    _words(
+        """
+    january february march april may june july august september october november december
+    monday tuesday wednesday thursday friday saturday sunday user owner english
+    """
+    )
 )
 
 

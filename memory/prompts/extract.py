@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -93,7 +93,7 @@ class Learned(BaseModel):
 
     @field_validator("valid_from", "valid_to", "expires_on", mode="before")
     @classmethod
-    def _read_day(cls, value: object) -> object:
+    def _read_day(cls, value: Any) -> Any:
         """A day as well as it can be read; what is none says nothing."""
         found = (
             re.match(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?", value.strip()) if isinstance(value, str) else None
@@ -105,13 +105,13 @@ class Learned(BaseModel):
 
     @field_validator("message_ids", mode="before")
     @classmethod
-    def _read_ids(cls, value: object) -> object:
+    def _read_ids(cls, value: Any) -> Any:
         items = value if isinstance(value, list) else [] if value is None else [value]
         return [item.lstrip("#") if isinstance(item, str) else item for item in items]
 
     @field_validator("type", "key", "durability", "subject", "predicate", "object", mode="before")
     @classmethod
-    def _read_absent(cls, value: object) -> object:
+    def _read_absent(cls, value: Any) -> Any:
         return "" if value is None else value
 
 

@@ -567,9 +567,20 @@ _FACT = item("Nora likes skiing.", "I love skiing", predicate="likes", object="s
         (answer_with(facts=[_FACT | {"content": "诺拉喜欢滑雪。"}]), "stored"),
         (json.dumps(answer_with(facts=[_FACT])), "stored"),
     ],
-    ids=(
-        "fences prose half wrong-types duplicate-keys unknown-ids empty refusal instruction megabyte language string"
-    ).split(),
+    ids=[
+        "fences",
+        "prose",
+        "half",
+        "wrong-types",
+        "duplicate-keys",
+        "unknown-ids",
+        "empty",
+        "refusal",
+        "instruction",
+        "megabyte",
+        "language",
+        "string",
+    ],  # fmt: skip
 )
 def test_each_kind_of_broken_answer_ends_stored_or_nothing_or_parked(acme, model, raw, ends):
     model.add(*(Say(raw) for _ in range(16)))
