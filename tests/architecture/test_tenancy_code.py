@@ -36,6 +36,8 @@ def test_a_read_that_does_not_say_whose_is_refused(model):
 
 
 UNSCOPED = {
+    "facts/queries.py": "the evidence of facts that were found within the reach",
+    "facts/services/expiry.py": "maintenance crosses tenants by its door",
     "memory/api/metrics.py": "numbers of turns over all tenants, by the door of metrics",
     "memory/queries.py": "messages of a conversation that was found in its bucket",
     "memory/services/extract.py": "rows of the job's bucket, behind the fence",
