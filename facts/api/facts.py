@@ -96,7 +96,9 @@ class FactsView(Endpoint):
         pager = FactPaging()
         with tenant(opened.reach):
             trace_read(opened, given, "facts")
-            facts: Any = pager.paginate_queryset(cast("Any", FactList(reach, wanted)), self.request, view=self)
+            facts: Any = pager.paginate_queryset(
+                cast("Any", FactList(reach, wanted)), self.request, view=self
+            )
             return pager.get_paginated_response(_body(opened, list(facts or ())))
 
     def _found(self, opened: Opened, reach: Reach, given: Mapping[str, Any]) -> tuple[int, ...]:

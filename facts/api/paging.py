@@ -11,7 +11,7 @@ from facts.queries import MOST_COUNTED, FactList
 from workspaces.api.base import Paging
 
 
-class FactPaginator(Paginator[Any]):
+class FactPaginator(Paginator):  # type: ignore[type-arg]
     """Of a list longer than it was counted, whether there is a next page is found out by looking."""
 
     def page(self, number: int | str) -> Page[Any]:
@@ -28,13 +28,19 @@ class FactPaginator(Paginator[Any]):
         return _Page(found[: self.per_page], wanted, self, has_more=len(found) > self.per_page)
 
 
-class _Page(Page[Any]):
+class _Page(Page):  # type: ignore[type-arg]
     def __init__(self, rows: Sequence[Any], number: int, paginator: FactPaginator, *, has_more: bool) -> None:
         super().__init__(rows, number, paginator)
         self._has_more = has_more
 
     def has_next(self) -> bool:
         return self._has_more
+
+    def next_page_number(self) -> int:
+        return int(self.number) + 1
+
+    def previous_page_number(self) -> int:
+        return int(self.number) - 1
 
 
 class FactPaging(Paging):

@@ -62,7 +62,12 @@ def test_a_stated_fact_is_new_once_and_known_after_that(bob):
     made = bob.state(category="pets", subject="Bob", metadata={"from": "a form"})
     assert made.status_code == 201, made.json()
     one = made.json()
-    assert (one["outcome"], one["scope"], one["tier"], one["category"]) == ("added", "PERSONAL", "LONG", "pets")
+    assert (one["outcome"], one["scope"], one["tier"], one["category"]) == (
+        "added",
+        "PERSONAL",
+        "LONG",
+        "pets",
+    )
     assert one["metadata"] == {"from": "a form"}
     [evidence] = one["evidence"]
     assert (evidence["kind"], evidence["quote"]) == ("api", "Bob keeps two grey cats.")
@@ -78,7 +83,7 @@ def test_a_fact_is_read_with_its_history_and_every_piece_of_evidence(bob):
     answer = bob.client.get(f"{bob.facts}/{one['id']}")
     body = answer.json()
     assert answer.headers["ETag"] == '"2"'
-    assert [(row["op"], row["reason"]) for row in body["history"]][0] == ("update", "a kitten")
+    assert (body["history"][0]["op"], body["history"][0]["reason"]) == ("update", "a kitten")
     assert body["history"][0]["before"]["statement"] == "Bob keeps two grey cats."
     assert body["history"][0]["after"]["statement"] == body["statement"] == "Bob keeps three grey cats."
     assert body["evidence"][0]["quote"] == "Bob keeps three grey cats."

@@ -96,7 +96,7 @@ def test_line_breaks_of_windows_change_nothing(entries):
 def test_no_text_breaks_the_reader_and_no_line_is_lost_silently(text):
     parsed = parse(text)
     lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
-    assert all(1 <= one.line for one in parsed.problems)
+    assert all(one.line >= 1 for one in parsed.problems)
     assert len({one.key for one in parsed.sections}) == len(parsed.sections)
     assert lines >= 1
 
