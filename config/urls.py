@@ -17,6 +17,7 @@ handler500 = "config.api.server_error"
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
     path("admin/", admin.site.urls),
+    path("api/v1/", include("facts.api.urls")),
     path("api/v1/", include("memory.api.urls")),
     path("api/v1/", include("workspaces.api.urls_files")),
     path("api/v1/", include("workspaces.api.urls_admin")),

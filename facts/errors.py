@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from workspaces.errors import BadInput, Conflict, NotFound
+from workspaces.errors import BadInput, Conflict, Forbidden, NotFound
 
 MAX_STATEMENT: Final = 8192
 """Characters of a fact (contract §6)."""
@@ -20,6 +20,36 @@ def forgotten() -> Conflict:
     return Conflict(
         "forgotten", "This was forgotten and is not learned again; send revive: true to lift that."
     )
+
+
+def item_not_found(recall_id: str) -> NotFound:
+    """Nothing within this caller's reach has that recall id."""
+    return NotFound("item_not_found", f"There is no recalled item {recall_id[:80]!r}.")
+
+
+def stale_fact(current: int, fact: dict[str, Any]) -> Conflict:
+    """It was changed since the caller read it; `fact` is what stands there now."""
+    return Conflict(
+        "stale_revision",
+        f"The fact is at revision {current} now; read it again and repeat the change.",
+        currentRevision=current,
+        fact=fact,
+    )
+
+
+def already_known(fact_id: int) -> Conflict:
+    """Another current fact says just this."""
+    return Conflict("already_known", f"Fact {fact_id} says this already.", factId=fact_id)
+
+
+def fact_is_retired(fact_id: int) -> Conflict:
+    """What holds no more is history, and is not rewritten."""
+    return Conflict("fact_retired", f"Fact {fact_id} is retired; state what holds now as a new one.")
+
+
+def only_members_judge() -> Forbidden:
+    """Shared memory is judged by those who may write it."""
+    return Forbidden("role_needed", "This item is shared; judging what all share needs the role member.")
 
 
 def check_statement(statement: str) -> str:

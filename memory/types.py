@@ -24,7 +24,9 @@ class RecallItem:
     """One thing put before the agent, with where it came from.
 
     `score` lies between 0 and 1 and compares within one answer; higher is better. `record_source` and
-    `content_hash` name the record in the index; a plugin's item has neither.
+    `content_hash` name the record in the index; a plugin's item has neither. `trust` is what a fact or an entry is
+    trusted at this moment, None where nothing is known. `source` tells where it comes from: for what was learned also
+    the `evidence` and `learnedBy`, the prompt and model.
     """
 
     id: str
@@ -38,6 +40,7 @@ class RecallItem:
     why: dict[str, float] = field(default_factory=dict)
     record_source: int | None = None
     content_hash: str = ""
+    trust: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

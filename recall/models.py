@@ -23,6 +23,7 @@ class Record(models.Model):
     lexemes = SearchVectorField()
     size = models.PositiveIntegerField(help_text="Different words.")
     trust = models.FloatField(null=True)
+    trusted_at = models.DateTimeField(null=True, help_text="From when trust decays; NULL: it does not.")
     root = models.BigIntegerField(null=True)
     content_hash = models.CharField(max_length=32)
 

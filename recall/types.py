@@ -22,7 +22,8 @@ class Unit:
 
     `source_id` and `part` name it within its kind; records of one `thread` with next `position`s are
     neighbours; one without a thread has none.
-    Of several with one `root`, recall shows one. The text itself is not kept, only its lexemes.
+    Of several with one `root`, recall shows one: the higher ranked. The text itself is not kept, only its lexemes.
+    `trust` is what it was at `trusted_at`, and decays from then on; without that moment it stays as it is.
     """
 
     kind: RecordKind
@@ -34,6 +35,7 @@ class Unit:
     speaker: str = ""
     at: datetime | None = None
     trust: float | None = None
+    trusted_at: datetime | None = None
     root: int | None = None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -66,7 +66,8 @@ class Opened:
 
     `own` is the person's own bucket, which holds their conversations; `bucket` is where memory of them is
     written: the same, or the shared one while isolation is switched off. Both are None when a reader names a
-    person of whom nothing is known yet. `called` is the person's name, empty if unknown.
+    person of whom nothing is known yet. `called` is the person's name, empty if unknown. `settings` are those in
+    force for the agent, which were read with it.
     """
 
     principal: Principal
@@ -76,6 +77,7 @@ class Opened:
     bucket: BucketRef | None
     reach: Reach
     called: str = ""
+    settings: Effective = field(default_factory=lambda: layered(()), compare=False)
 
     def personal(self) -> BucketRef:
         """The person's own bucket, where their conversations are."""
@@ -286,17 +288,25 @@ def open_personal(
         bucket=target,
         reach=Reach(agent.workspace_id, (own.id, *shared) if own else shared, tuple(writes_to)),
         called=seen.called,
+        settings=seen.settings,
     )
 
 
 def open_shared(principal: Principal, agent_id: int | None, *, writes: bool) -> Opened:
     """An agent's TEAM memory; writing it needs the role member."""
-    agent = open_agent(principal, agent_id)
+    seen = _seen(principal, agent_id, owner_key="", enabled_only=False)
+    agent = seen.agent
     if writes:
         require(principal, role=Role.MEMBER)
     reach = Reach(agent.workspace_id, (agent.team.id, GLOBAL_BUCKET_ID), (agent.team.id,) if writes else ())
     return Opened(
-        principal=principal, agent=agent, owner_key="system", own=None, bucket=agent.team, reach=reach
+        principal=principal,
+        agent=agent,
+        owner_key="system",
+        own=None,
+        bucket=agent.team,
+        reach=reach,
+        settings=seen.settings,
     )
 
 

@@ -37,6 +37,7 @@ def fact_units(bucket: BucketRef, facts: Sequence[Fact]) -> list[Unit]:
                 speaker=fact.subject[:128],
                 at=fact.valid_from or said or fact.learned_at,
                 trust=fact.trust,
+                trusted_at=fact.confirmed_at,
                 root=message,
             )
         )

@@ -26,3 +26,9 @@ def forgotten_among(bucket: BucketRef, statements: Sequence[str]) -> set[int]:
         Tombstone.objects.of(bucket).filter(fingerprint__in=marks).values_list("fingerprint", flat=True)
     )
     return {index for index, mark in enumerate(marks) if mark in dead}
+
+
+def revive(bucket: BucketRef, statement: str) -> int:
+    """Takes away the tombstone that keeps a statement out: a person wants it known again. How many there were."""
+    rows = Tombstone.objects.of(bucket).filter(fingerprint=keyed_fingerprint(statement))
+    return int(rows.delete()[0])

@@ -45,7 +45,12 @@ class RecallItemShape(serializers.Serializer[Any]):
     scope = serializers.CharField()
     at = serializers.CharField(allow_null=True)
     speaker = serializers.CharField(allow_null=True)
-    source = serializers.DictField()  # type: ignore[assignment]
+    trust = serializers.FloatField(
+        allow_null=True, help_text="At this moment: it decays until it is confirmed."
+    )
+    source = serializers.DictField(  # type: ignore[assignment]
+        help_text="Where it comes from; of what was learned also `evidence` and `learnedBy`."
+    )
     why = serializers.DictField(child=serializers.FloatField(), required=False)
 
 
@@ -262,6 +267,7 @@ def item_bodies(items: Sequence[RecallItem], *, explained: bool = True) -> list[
             "scope": item.scope,
             "at": item.at,
             "speaker": item.speaker,
+            "trust": item.trust,
             "source": item.source,
         }
         | ({"why": item.why} if explained else {})

@@ -70,13 +70,14 @@ def file_items(
     if not is_prompted:
         rows = rows.exclude(~Q(bucket_id=own.id if own else 0), enabled=True)
     texts = {
-        file.pk: _Text(Source(file.pk, file.name, _scope(file.bucket_id, own), file.content)) for file in rows
+        file.pk: _Text(Source(file.pk, file.name, scope_of(file.bucket_id, own), file.content))
+        for file in rows
     }
     items = []
     for one in found:
         passage = texts[one.source_id].passage(one) if one.source_id in texts else None
         if passage is not None:
-            items.append(_file_item(passage, score=_shown(one.score), why=one.why))
+            items.append(_file_item(passage, score=shown_score(one.score), why=one.why))
     return items
 
 
@@ -114,12 +115,17 @@ def message_items(reach: Reach, found: Sequence[Found], *, without: int | None =
                 id=f"message:{row.id}",
                 kind="message",
                 text=row.content,
-                score=_shown(one.score),
+                score=shown_score(one.score),
                 scope=Scope.PERSONAL.value,
                 at=row.at.isoformat(),
                 speaker=row.speaker
                 or ("owner" if row.is_owner else "agent" if row.role == "assistant" else None),
-                source={"conversationId": row.known_as, "messageId": row.id, "externalId": row.external_id},
+                source={
+                    "conversationId": row.known_as,
+                    "messageId": row.id,
+                    "externalId": row.external_id,
+                    "role": row.role,
+                },
                 why={name: round(value, 4) for name, value in one.why.items()},
                 record_source=row.id,
                 content_hash=one.content_hash,
@@ -147,7 +153,7 @@ WHERE m.bucket_id = ANY(%s) AND m.id = ANY(%s)
 """
 
 
-def _shown(points: float) -> float:
+def shown_score(points: float) -> float:
     """Points of a ranking between 0 and 1, in the same order; 0 points, which an average candidate has, are .5."""
     return round(1 / (1 + math.exp(-points / 2)), 6)
 
@@ -176,7 +182,8 @@ def _file_item(passage: Passage, *, score: float, why: dict[str, float]) -> Reca
     )
 
 
-def _scope(bucket_id: int, own: BucketRef | None) -> str:
+def scope_of(bucket_id: int, own: BucketRef | None) -> str:
+    """The scope of a bucket within reach."""
     if own is not None and bucket_id == own.id:
         return Scope.PERSONAL.value
     return Scope.GLOBAL.value if bucket_id == GLOBAL_BUCKET_ID else Scope.TEAM.value

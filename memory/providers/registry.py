@@ -14,18 +14,24 @@ from typing import Final, Protocol
 
 from memory.providers.base import Prefetches, Provider
 from memory.providers.builtin import BuiltinProvider, SessionProvider
+from memory.providers.facts import FactProvider, StructuredProvider
 from workspaces.services.plugins import join_plugin
 
 GROUP: Final = "mate_memory.providers"
 RESERVED: Final = frozenset({"builtin", "structured", "session", "fact"})
-"""Names of the product's own providers, also of those to come."""
+"""Names of the product's own providers, which no plugin may take."""
 
 
 class OwnProvider(Provider, Prefetches, Protocol):
     """A leg of the turn's one search: asked in the caller's thread, with the caller's connection."""
 
 
-OWN: Final[tuple[OwnProvider, ...]] = (BuiltinProvider(), SessionProvider())
+OWN: Final[tuple[OwnProvider, ...]] = (
+    BuiltinProvider(),
+    StructuredProvider(),
+    SessionProvider(),
+    FactProvider(),
+)
 """In the order in which they are asked."""
 
 

@@ -174,6 +174,14 @@ def is_shown(entry: Entry, *, now: datetime) -> bool:
     return entry.deleted_at is None and (entry.expires_at is None or entry.expires_at > now)
 
 
+def trust_of_entry(bucket: BucketRef, entry_id: int) -> float | None:
+    """What an entry is trusted before anybody votes on it. Inside `tenant(…)`."""
+    confidence: float | None = (
+        Entry.objects.of(bucket).filter(pk=entry_id).values_list("confidence", flat=True).first()
+    )
+    return confidence
+
+
 def clear_expired(now: datetime) -> None:
     """Deletes entries whose time is up, each with a version that says so. Upkeep; safe to run twice at once."""
     with door(Door.MAINTENANCE):

@@ -17,6 +17,7 @@ from memory.models import Conversation
 from memory.providers.base import Asked
 from memory.providers.builtin import file_items, message_items
 from memory.providers.chain import Asking, InForce
+from memory.providers.facts import entry_items, fact_items, half_life_of
 from memory.services.embedding import embed_question
 from memory.types import OutsideTool, ProviderAnswer, RecallItem
 from recall.services.search import Wanted, search
@@ -122,6 +123,13 @@ def search_memory(
     if files:
         with tenant(opened.reach):
             items += file_items(opened.reach, files, own=opened.own)
+    items += entry_items(opened.reach, [one for one in found if one.kind is RecordKind.ENTRY], own=opened.own)
+    items += fact_items(
+        opened.reach,
+        [one for one in found if one.kind is RecordKind.FACT],
+        own=opened.own,
+        half_life_days=half_life_of(opened.settings),
+    )
     items.sort(key=lambda item: -item.score)
     good = [item for item in items if threshold is None or item.score >= threshold]
     return _without_copies(good)[:limit], reason
@@ -134,6 +142,7 @@ def _wanted(opened: Opened, query: str, limit: int) -> Wanted:
         limit=limit,
         asker=opened.called or None,
         agent=opened.agent.name,
+        trust_half_life_days=half_life_of(opened.settings),
     )
 
 

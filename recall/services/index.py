@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
@@ -44,6 +45,37 @@ def put_units(bucket_id: int, units: Sequence[Unit]) -> None:
         [Speaker(bucket_id=bucket_id, name=name) for name in sorted(speakers)], ignore_conflicts=True
     )
     _count(bucket_id, fresh)
+
+
+def set_trust(
+    kind: RecordKind, source_id: int, part: int, *, trust: float | None, trusted_at: datetime | None = None
+) -> int:
+    """What a record is trusted from now on (None: nothing is known); how many there were, 0 or 1."""
+    rows = Record.objects.filter(kind=kind.value, source_id=source_id, part=part)
+    return rows.update(trust=trust, trusted_at=trusted_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a record stands: its bucket, and the hash of its text."""
+
+    bucket_id: int
+    content_hash: str
+
+
+def place_of(buckets: Sequence[int], kind: RecordKind, source_id: int, part: int) -> Place | None:
+    """The record of that name in these buckets, None where there is none."""
+    rows = Record.objects.filter(bucket_id__in=buckets, kind=kind.value, source_id=source_id, part=part)
+    found = rows.values_list("bucket_id", "content_hash").first()
+    return Place(found[0], found[1].strip()) if found else None
+
+
+def trust_text(bucket_id: int, kind: RecordKind, source_id: int, content: str, trust: float | None) -> int:
+    """As `set_trust`, for the records of a source with that text, wherever in it they stand by now."""
+    rows = Record.objects.filter(
+        bucket_id=bucket_id, kind=kind.value, source_id=source_id, content_hash=content
+    )
+    return rows.update(trust=trust, trusted_at=None)
 
 
 def replace_source(bucket_id: int, kind: RecordKind, source_id: int, units: Sequence[Unit]) -> None:
@@ -229,20 +261,20 @@ _PUT = """
 WITH given AS (
   SELECT * FROM json_to_recordset(%s::json) AS g(
     bucket_id bigint, kind text, source_id bigint, part int, thread bigint, position int, speaker text,
-    at timestamptz, lexemes text[], size int, trust float8, root bigint, content_hash text)
+    at timestamptz, lexemes text[], size int, trust float8, trusted_at timestamptz, root bigint, content_hash text)
 ), stale AS (
   DELETE FROM recall_vector v USING recall_record r, given g
   WHERE r.kind = g.kind AND r.source_id = g.source_id AND r.part = g.part
     AND r.content_hash <> g.content_hash AND v.record_id = r.id
 ), put AS (
   INSERT INTO recall_record (bucket_id, kind, source_id, part, thread, position, speaker, at, lexemes, size, trust,
-    root, content_hash)
+    trusted_at, root, content_hash)
   SELECT bucket_id, kind, source_id, part, thread, position, speaker, at, array_to_tsvector(lexemes), size, trust,
-    root, content_hash FROM given
+    trusted_at, root, content_hash FROM given
   ON CONFLICT (kind, source_id, part) DO UPDATE SET
     bucket_id = excluded.bucket_id, thread = excluded.thread, position = excluded.position,
     speaker = excluded.speaker, at = excluded.at, lexemes = excluded.lexemes, size = excluded.size,
-    trust = excluded.trust, root = excluded.root, content_hash = excluded.content_hash
+    trust = excluded.trust, trusted_at = excluded.trusted_at, root = excluded.root, content_hash = excluded.content_hash
   RETURNING xmax = 0 AS is_fresh
 )
 SELECT count(*) FILTER (WHERE is_fresh) FROM put
@@ -263,6 +295,7 @@ def _row(bucket_id: int, unit: Unit) -> dict[str, Any]:
         "lexemes": [bucket_lexeme(bucket_id), *words],
         "size": size_of(words),
         "trust": unit.trust,
+        "trusted_at": unit.trusted_at.isoformat() if unit.trusted_at else None,
         "root": unit.root,
         "content_hash": content_hash(unit.text),
     }

@@ -40,7 +40,10 @@ STATISTICS_S: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is looked for. `kinds` empty means all; `since` and `until` bound when a record was said."""
+    """What is looked for. `kinds` empty means all; `since` and `until` bound when a record was said.
+
+    Trust that decays is halved each `trust_half_life_days`; None: none does.
+    """
 
     query: str
     asked_at: datetime
@@ -50,6 +53,7 @@ class Wanted:
     until: datetime | None = None
     asker: str | None = None
     agent: str | None = None
+    trust_half_life_days: float | None = None
 
 
 def search(buckets: Sequence[int], wanted: Wanted, *, embedded: Embedded | None = None) -> list[Found]:
@@ -175,7 +179,12 @@ _NUMBERS: Final = {
     "held": "{held}",
     "marks": "{marks}",
 }
-_REALS: Final = {"trust": "coalesce(r.trust, 'NaN')", "far": "coalesce({far}, 'NaN')"}
+# As it stands now: without a moment from which it decays, or a half-life, the power is NULL.
+_TRUST: Final = (
+    "coalesce(r.trust * power(0.5, greatest(0, extract(epoch FROM %(asked_at)s - r.trusted_at)::float8)"
+    " / (86400 * %(half_life)s::float8)), r.trust, 'NaN')"
+)
+_REALS: Final = {"trust": _TRUST, "far": "coalesce({far}, 'NaN')"}
 # Numbers travel as bytes, a column at a time: two thousand rows of values took ten times as long to read.
 _COLUMNS: Final = ", ".join(
     [f"string_agg(int8send(({what})::bigint), '') AS {name}" for name, what in _NUMBERS.items()]
@@ -228,7 +237,8 @@ def _best_rows(
 
 
 _RECORD: Final = (
-    "id bucket_id kind source_id part thread position speaker at lexemes size trust root content_hash"
+    "id bucket_id kind source_id part thread position speaker at lexemes size trust trusted_at root"
+    " content_hash"
 )
 # A record is read where it is met, and a distance computed once: what the vectors chose is not looked up again. A
 # neighbour of two of the best may come twice.
@@ -279,6 +289,8 @@ def _read(sql: str, wanted: Wanted, asked: _Asked, given: Mapping[str, Any], buc
         "kinds": [kind.value for kind in wanted.kinds],
         "since": wanted.since,
         "until": wanted.until,
+        "asked_at": wanted.asked_at,
+        "half_life": wanted.trust_half_life_days,
         "asks": _quoted(ASKS),
         "timed": _quoted(TIMED),
         "same": list(asked.same),

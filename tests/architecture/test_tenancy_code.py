@@ -36,6 +36,9 @@ def test_a_read_that_does_not_say_whose_is_refused(model):
 
 
 UNSCOPED = {
+    "facts/queries.py": "the evidence of facts that were found within the reach",
+    "facts/services/expiry.py": "maintenance crosses tenants by its door",
+    "facts/services/contradictions.py": "inserts of the job's bucket, behind the fence",
     "memory/api/metrics.py": "numbers of turns over all tenants, by the door of metrics",
     "memory/queries.py": "messages of a conversation that was found in its bucket",
     "memory/services/extract.py": "rows of the job's bucket, behind the fence",
@@ -55,7 +58,7 @@ UNSCOPED = {
     "workspaces/services/maintenance.py": "retention crosses tenants by its door",
     "workspaces/services/overrides.py": "global overrides, by the operator's door",
     "workspaces/services/owners.py": "inserts that several may make at once",
-    "workspaces/services/schedules.py": "schedules and zones of the workspace that is open, or all by the outbox's door",
+    "workspaces/services/schedules.py": "schedules of the workspace that is open, or all by the outbox's door",
     "workspaces/services/tenants.py": "workspaces themselves",
     "workspaces/services/tick.py": "schedules of all tenants, by the outbox's door; never a text",
     "workspaces/management/commands/issue_token.py": "the operator's command",
@@ -92,7 +95,8 @@ DOORS = {
         "workspaces/outbox.py",
         "workspaces/api/operations.py",
         "workspaces/api/activity.py",
-        "memory/api/metrics.py",
+        "facts/services/contradictions.py": "inserts of the job's bucket, behind the fence",
+    "memory/api/metrics.py",
     },
     Door.MAINTENANCE: {"workspaces/services/maintenance.py", "memory/services/upkeep.py"},
     Door.ERASURE: {"workspaces/services/agents.py"},
