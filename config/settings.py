@@ -168,6 +168,8 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
     "ENUM_NAME_OVERRIDES": {
+        "BucketEnum": ["shared", "personal"],
+        "ConsolidatedBucket": ["personal", "shared", "all"],
         "RunStatus": ["queued", "running", "stored", "nothing", "skipped", "failed"],
         "ProviderStatus": ["answered", "skipped", "failed", "late"],
         "MessageRole": ["user", "assistant", "tool", "system"],

@@ -12,7 +12,8 @@ from django.db.models import Count, Min, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Least
 
 from facts.errors import fact_not_found
-from facts.models import Evidence, Fact, FactRevision, Feedback
+from facts.models import Contradiction, Evidence, Fact, FactRevision, Feedback
+from workspaces.errors import NotFound
 from workspaces.types import BucketRef, Reach
 
 MOST_COUNTED: Final = 10_000
@@ -186,3 +187,26 @@ def fact_revisions(fact: Fact) -> QuerySet[FactRevision]:
     """The changes of a fact, newest first."""
     rows: QuerySet[FactRevision] = FactRevision.objects.within(Reach(fact.workspace_id, (fact.bucket_id,)))
     return rows.filter(fact=fact).order_by("-number")
+
+
+def contradiction_list(reach: Reach, *, is_open: bool) -> QuerySet[Contradiction]:
+    """Contradictions within reach, the newest first; open ones only while both sides hold."""
+    rows: QuerySet[Contradiction] = Contradiction.objects.within(reach).select_related(
+        "a__bucket__owner", "b__bucket__owner"
+    )
+    if is_open:
+        rows = rows.filter(decision="", a__retired_at=None, b__retired_at=None)
+    else:
+        rows = rows.exclude(decision="")
+    return rows.order_by("-found_at", "-pk")
+
+
+def contradiction_within(reach: Reach, contradiction_id: int) -> Contradiction:
+    """The contradiction of that id; raises `NotFound`."""
+    rows = Contradiction.objects.within(reach).select_related(
+        "a__bucket__owner", "b__bucket__owner", "bucket"
+    )
+    found: Contradiction | None = rows.filter(pk=contradiction_id).first()
+    if found is None:
+        raise NotFound("contradiction_not_found", f"There is no contradiction {contradiction_id}.")
+    return found

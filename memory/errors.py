@@ -23,6 +23,11 @@ def entry_forgotten(kind: str, key: str) -> Conflict:
     return Conflict("forgotten", f"What {kind}/{key} says was forgotten at a person's wish.")
 
 
+def changed_since(which: str) -> Conflict:
+    """What is to be undone was changed again after it."""
+    return Conflict("changed_since", f"{which} was changed after this; see its history.")
+
+
 def check_message_size(content: str) -> None:
     """Raises `TooLarge` for a message above 256 KiB."""
     size = len(content.encode(errors="surrogatepass"))

@@ -11,11 +11,13 @@ from kombu.exceptions import KombuError
 
 from workspaces import outbox
 from workspaces.services.maintenance import maintain
+from workspaces.services.tick import tick
 
 log = structlog.get_logger(__name__)
 
 WORK = "workspaces.work"
 MAINTAIN = "workspaces.maintain"
+TICK = "workspaces.tick"
 
 
 @shared_task(name=WORK, soft_time_limit=600, time_limit=660)  # type: ignore[untyped-decorator]
@@ -28,6 +30,12 @@ def work() -> None:
 def upkeep() -> None:
     """Retention, and closing what dead processes left open."""
     maintain()
+
+
+@shared_task(name=TICK, soft_time_limit=50, time_limit=58)  # type: ignore[untyped-decorator]
+def minute() -> None:
+    """Queues what schedules say is due."""
+    tick()
 
 
 class _Nudger:

@@ -11,7 +11,7 @@ from facts.queries import MOST_COUNTED, FactList
 from workspaces.api.base import Paging
 
 
-class FactPaginator(Paginator):  # type: ignore[type-arg]
+class FactPaginator(Paginator):  # type: ignore[type-arg] # generic for mypy alone
     """Of a list longer than it was counted, whether there is a next page is found out by looking."""
 
     def page(self, number: int | str) -> Page[Any]:

@@ -57,6 +57,7 @@ class Fact(BucketModel):
     expires_at = models.DateTimeField(null=True, blank=True)
     derived_from = models.CharField(max_length=64, blank=True, default="")
     revision = models.PositiveIntegerField(default=1)
+    checked = models.BooleanField(default=False, help_text="Held against its neighbours for contradictions.")
     updated_at = models.DateTimeField()
 
     class Meta(BucketModel.Meta):
@@ -100,6 +101,11 @@ class Fact(BucketModel):
             ),
             models.Index(fields=["bucket", "-learned_at", "-id"], name="fact_newest_all"),
             models.Index(fields=["bucket", "fingerprint"], name="fact_of_words"),
+            models.Index(
+                fields=["bucket", "id"],
+                name="fact_unchecked",
+                condition=Q(checked=False, retired_at__isnull=True),
+            ),
             # For what is known of an attribute when something new is said of it.
             models.Index(
                 fields=["bucket", "predicate", "-id"],

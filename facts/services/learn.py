@@ -21,6 +21,7 @@ from facts.models import Evidence, Fact, FactRevision, Feedback
 from facts.prompts.decide import Asked, Decide, DecideGiven, decisions_of
 from facts.services.indexing import index_facts
 from facts.services.locks import lock_facts
+from facts.services.news import ask_for_check
 from facts.services.retire import retire_facts
 from facts.services.revisions import By, trace
 from facts.services.tombstones import forgotten_among
@@ -112,6 +113,8 @@ def apply_claims(
             continue
         found.append(writing.apply(claim, writing.rechecked(claim, decision, seen=decided.seen)))
     index_facts(bucket, list(writing.touched.values()))
+    if any(one.outcome in {Outcome.ADDED, Outcome.UPDATED} for one in found):
+        ask_for_check(bucket)
     return found
 
 
@@ -130,15 +133,22 @@ def _is_alone(claim: Claim) -> bool:
 
 
 def _known(bucket: BucketRef, claim: Claim) -> tuple[Known, ...]:
-    """The current LONG facts that may have to do with a claim: at most 33, four queries."""
     if _is_alone(claim):
         return ()
-    near = alike(bucket.id, kind=RecordKind.FACT, text=claim.statement, limit=NEIGHBOURS)
+    return tuple(
+        _as_known(row) for row in neighbours(bucket, statement=claim.statement, predicate=claim.predicate)
+    )
+
+
+def neighbours(bucket: BucketRef, *, statement: str, predicate: str = "") -> list[Fact]:
+    """The current LONG facts that share words with a statement or its attribute: at most 33. Inside `tenant(…)`;
+    four statements, whatever the size of the tenant."""
+    near = alike(bucket.id, kind=RecordKind.FACT, text=statement, limit=NEIGHBOURS)
     current = Fact.objects.of(bucket).filter(retired_at=None, tier=Fact.Tier.LONG, verbatim=False)
-    rows = list(current.filter(Q(pk__in=near) | Q(fingerprint=fingerprint(claim.statement))))
-    if claim.predicate:
-        rows += list(current.filter(predicate=claim.predicate).order_by("-pk")[:OF_ATTRIBUTE])
-    return tuple({row.pk: _as_known(row) for row in rows}.values())
+    rows = list(current.filter(Q(pk__in=near) | Q(fingerprint=fingerprint(statement))))
+    if predicate:
+        rows += list(current.filter(predicate=predicate).order_by("-pk")[:OF_ATTRIBUTE])
+    return list({row.pk: row for row in rows}.values())
 
 
 def _as_known(fact: Fact) -> Known:

@@ -45,7 +45,9 @@ class EntryDeleteQuery(Where):
 
 class EntryPatch(EntryDeleteQuery):
     content = TextField(required=False, help_text="At most 8,192 characters.")
-    source = TextField(required=False, allow_blank=True, max_length=200)
+    source = TextField(  # type: ignore[assignment]
+        required=False, allow_blank=True, max_length=200, help_text="Where it comes from, in words."
+    )
     expiresAt = serializers.DateTimeField(
         required=False, allow_null=True, help_text="From then on it is not shown; null: never."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from memory.api.chat import ChatStreamView, ChatView
+from memory.api.consolidation import ConsolidationView
 from memory.api.entries import EntriesView, EntryHistoryView, EntryView
 from memory.api.jobs import RunsView, RunView, SummarizeView
 from memory.api.search import SearchView
@@ -21,6 +22,7 @@ urlpatterns = [
     path(_AGENT + "conversations", ConversationsView.as_view(), name="conversations"),
     path(_AGENT + "conversations/<path:conversation_id>", ConversationView.as_view(), name="conversation"),
     path(_AGENT + "summarize/<path:conversation_id>", SummarizeView.as_view(), name="summarize"),
+    path(_AGENT + "structured-consolidation", ConsolidationView.as_view(), name="structured-consolidation"),
     path(_AGENT + "entries", EntriesView.as_view(), name="entries"),
     path(_AGENT + "entries/<rowid:entry_id>", EntryView.as_view(), name="entry"),
     path(_AGENT + "entries/<rowid:entry_id>/history", EntryHistoryView.as_view(), name="entry-history"),

@@ -269,7 +269,9 @@ _NOT_MEANT = re.compile(
 )
 _TURN_LOCAL = re.compile(
     r"\b(?:this (?:text|email|message|sentence|paragraph|letter|draft|code|answer|reply|one|article|essay)|the (?:above|following)|"
-    r"for now|just this once|this time|right now|today only)\b|这(?:段|篇|句|封|次|个回答)|上面|下面|这一次|翻译一下|改短|缩短",
+    r"for now|just this once|this time|right now|today only|in this (?:chat|conversation|thread|session)|"
+    r"make (?:it|that) (?:\w+ )?(?:shorter|longer|simpler|briefer|clearer|formal|funnier))\b|"
+    r"这(?:段|篇|句|封|次|个回答)|上面|下面|这一次|翻译一下|改短|缩短|这个?(?:聊天|对话|会话)(?:里|中)",
     re.IGNORECASE,
 )
 _PRONOUN_START = re.compile(
@@ -519,6 +521,11 @@ MAX_STYLE = 200
 def is_instruction_shaped(text: str) -> bool:
     """Whether text tries to steer a model ("ignore previous instructions"); it is never learned as a wish."""
     return bool(_INSTRUCTION.search(text))
+
+
+def is_turn_local(text: str) -> bool:
+    """Whether what it wishes ends with this answer or this conversation ("make it shorter", "in this chat")."""
+    return bool(_TURN_LOCAL.search(text))
 
 
 def statements(sentence: str, *, after: str = "") -> list[Statement]:

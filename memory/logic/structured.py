@@ -274,7 +274,8 @@ def always_on_block(entries: Sequence[Shown], *, max_chars: int, max_per_type: i
 
 
 def _foot(left_out: int) -> str:
-    return f"({left_out} older {'entry is' if left_out == 1 else 'entries are'} not shown; recall_structured finds them.)"
+    are = "entry is" if left_out == 1 else "entries are"
+    return f"({left_out} older {are} not shown; recall_structured finds them.)"
 
 
 def _fitting(newest: Sequence[Shown], lines: dict[int, str], *, max_chars: int, total: int) -> list[Shown]:

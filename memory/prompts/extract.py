@@ -9,12 +9,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from memory.logic import dates, echo, gate, salience
+from memory.logic.admission import Candidate
 from memory.logic.salience import Kind, Statement
+from memory.logic.structured import key_of
+from memory.logic.telling import tell
 from memory.logic.transcript import Line, Transcript
 from workspaces.logic.repair import UnusableAnswer, load_object
 from workspaces.logic.tokens import cjk_share
@@ -49,10 +52,16 @@ class ExtractGiven:
     today: date
     profile_cap: int = 4000
     memory_cap: int = 8000
+    entries: str = ""
+    """The entries there are, a line each: `type/key: content`."""
 
 
 class Learned(BaseModel):
-    """One statement for entries or facts. `quote`: a person's own words, `message_ids`: where they stand."""
+    """One statement for entries or facts. `quote`: a person's own words, `message_ids`: where they stand.
+
+    `subject`, `predicate` and `object` only of facts; `valid_from` and `valid_to` say when it is true,
+    `expires_on` when it need not be kept any longer.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
@@ -63,16 +72,46 @@ class Learned(BaseModel):
     durability: str = "ongoing"
     quote: str | None = None
     message_ids: list[int] = []
+    subject: str = ""
+    predicate: str = ""
+    object: str = ""
+    valid_from: date | None = None
+    valid_to: date | None = None
+    expires_on: date | None = None
+
+    def candidate(self, place: int) -> Candidate:
+        """As the gate judges it."""
+        return Candidate(
+            place=place,
+            content=self.content,
+            confidence=self.confidence,
+            durability=self.durability.strip().casefold(),
+            quote=self.quote or "",
+            message_ids=tuple(self.message_ids),
+            expires_on=self.expires_on,
+        )
+
+    @field_validator("valid_from", "valid_to", "expires_on", mode="before")
+    @classmethod
+    def _read_day(cls, value: Any) -> Any:
+        """A day as well as it can be read; what is none says nothing."""
+        found = (
+            re.match(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?", value.strip()) if isinstance(value, str) else None
+        )
+        try:
+            return date(int(found[1]), int(found[2] or 1), int(found[3] or 1)) if found else None
+        except ValueError:
+            return None
 
     @field_validator("message_ids", mode="before")
     @classmethod
-    def _read_ids(cls, value: object) -> object:
+    def _read_ids(cls, value: Any) -> Any:
         items = value if isinstance(value, list) else [] if value is None else [value]
         return [item.lstrip("#") if isinstance(item, str) else item for item in items]
 
-    @field_validator("type", "key", "durability", mode="before")
+    @field_validator("type", "key", "durability", "subject", "predicate", "object", mode="before")
     @classmethod
-    def _read_absent(cls, value: object) -> object:
+    def _read_absent(cls, value: Any) -> Any:
         return "" if value is None else value
 
 
@@ -112,7 +151,8 @@ class ExtractAnswer(BaseModel):
 def parse(raw: str) -> ExtractAnswer:
     """A model's answer, put right where the form alone was wrong. Raises `UnusableAnswer`, never guesses.
 
-    Lines that try to steer a model are left out of every text; `should_update` false leaves out everything.
+    Lines that try to steer a model are left out of every text; entries and facts that do are kept for the gate,
+    which says so. `should_update` false leaves out everything.
     """
     found = load_object(raw, key="should_update")
     try:
@@ -128,10 +168,6 @@ def parse(raw: str) -> ExtractAnswer:
                 "daily_entry": _without_orders(answer.daily_entry),
                 "memory_update": _without_orders(answer.memory_update),
                 "profile_update": _without_orders(answer.profile_update),
-                "entries": [
-                    item for item in answer.entries if not salience.is_instruction_shaped(item.content)
-                ],
-                "facts": [item for item in answer.facts if not salience.is_instruction_shaped(item.content)],
             }
         )
     )
@@ -156,7 +192,7 @@ class Extract(Prompt[ExtractGiven, ExtractAnswer]):
     """What is worth keeping of a conversation, and how the owner's files read afterwards."""
 
     name: ClassVar[str] = "extract"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     answer = ExtractAnswer
 
     def system(self, given: ExtractGiven) -> str:
@@ -172,6 +208,7 @@ class Extract(Prompt[ExtractGiven, ExtractAnswer]):
                 _material("PROFILE.md", given.profile),
                 _material("MEMORY.md", given.memory),
                 _material(f"memory/{given.today:%Y-%m-%d}.md", given.note),
+                _material("entries", given.entries),
                 _material("transcript", given.transcript.text),
             )
         )
@@ -222,9 +259,16 @@ How to write
 - memory_update: the whole new MEMORY.md, plans, events, decisions and what they asked to be remembered, each
   with its date, at most {memory_cap} characters. Same care.
 - Null where a file need not change. An empty file never replaces a full one.
-- entries and facts (optional): single statements with type (user, feedback, project, reference), key
-  (snake_case), content, confidence 0..1, durability (transient, ongoing, durable), quote (the owner's exact
-  words) and message_ids (the numbers behind # in the transcript).
+- entries (optional): what should be known in every conversation. type (user: who they are; feedback: how they
+  want to be helped; project; reference), key (snake_case; that of the entry it replaces, if there is one),
+  content, confidence 0..1, durability (transient, ongoing, durable), expires_on (a date, if it ends), quote and
+  message_ids.
+- facts (optional): every single statement the owner made, one a fact. content is a whole sentence that can be
+  understood alone, with the name of whom it is about; subject (the name), predicate (snake_case: home, work,
+  likes, …), object, confidence, durability, valid_from and valid_to (dates, if they were said), quote and
+  message_ids.
+- quote is the owner's exact words, copied from one line; message_ids the number behind # of that line. What has
+  no such words is not stored.
 
 Shape
 {{"should_update": true, "reason": "…", "daily_entry": null, "memory_update": null, "profile_update": null,
@@ -260,7 +304,7 @@ def _by_rules(given: ExtractGiven) -> ExtractAnswer:
         profile_update=profile.result(given.profile_cap),
         memory_update=memory.result(given.memory_cap),
         entries=[wish.as_learned("feedback") for wish in gathered.wishes],
-        facts=[found.as_learned() for found in gathered.statements],
+        facts=[found.as_learned(given.owner) for found in gathered.statements],
     )
     return settled(answer)
 
@@ -286,6 +330,13 @@ def _note_line(line: Line, given: ExtractGiven) -> str | None:
     return None if note in given.note.splitlines() else note
 
 
+_BEGINS = frozenset({Kind.HOME, Kind.WORK, Kind.STUDY, Kind.FAMILY})
+_BEGAN = re.compile(
+    r"\b(?:moved|relocated|started|began|got|landed|took|married|engaged|quit|left|lost|retired|since)\b|"
+    r"搬|开始|開始|刚|剛|换|換|辞职|结婚|離婚|离婚|自从"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """A statement with where it was said."""
@@ -295,17 +346,28 @@ class _Found:
     message_id: int
     day: date
 
-    def as_learned(self) -> Learned:
-        told = self.statement
+    def as_learned(self, owner: str) -> Learned:
+        told = tell(self.statement, owner=owner)
         return Learned(
             type="user",
-            key=re.sub(r"\W+", "_", (told.slot or f"{told.kind} {told.about}").casefold()).strip("_")[:64],
-            content=f"{told.slot}: {told.text}" if told.slot else told.text,
+            key=key_of(self.statement.slot or f"{self.statement.kind} {self.statement.about}"),
+            content=told.sentence,
             confidence=RULE_CONFIDENCE,
             durability="durable",
             quote=self.quote,
             message_ids=[self.message_id],
+            subject=told.subject,
+            predicate=told.predicate,
+            object=told.object,
+            valid_from=self._since(),
         )
+
+    def _since(self) -> date | None:
+        """Since when it is true, where it was said: "moved to Oslo last month" is true since then."""
+        if self.statement.kind not in _BEGINS or not _BEGAN.search(self.quote):
+            return None
+        said = [one for one in dates.resolve(self.quote, said_on=self.day) if one.first_day <= self.day]
+        return said[0].first_day if said else self.day
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,11 +382,11 @@ class _Kept:
     def as_learned(self, kind: str) -> Learned:
         return Learned(
             type=kind,
-            key=re.sub(r"\W+", "_", self.text.casefold()).strip("_")[:64],
+            key=key_of(self.text),
             content=self.text,
             confidence=EXPLICIT_CONFIDENCE,
             durability="durable",
-            quote=self.text,
+            quote=self.text.removesuffix(" …"),
             message_ids=[self.message_id],
         )
 

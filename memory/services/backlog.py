@@ -11,11 +11,12 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import F, Window
 from django.db.models.functions import RowNumber
+from django.utils import timezone
 
 from memory.logic.gate import GateInput, Verdict, decide, is_explicit_remember
 from memory.logic.transcript import Transcript, build
-from memory.models import Conversation, ExtractionState, Message
-from memory.queries import recalled_texts, waiting_messages
+from memory.models import Conversation, Entry, ExtractionState, Message
+from memory.queries import current_entries, recalled_texts, waiting_messages
 from memory.services.transcripts import lines_of
 from workspaces.access import open_for_job
 from workspaces.llm import model_in_force
@@ -30,6 +31,8 @@ from workspaces.types import BucketRef, Reach, Scope
 _M: Final = "mate.memory."
 PAGE: Final = 200
 """Conversations that are judged at a time, the latest first; an older page is looked at when none of it may go."""
+SHOWN_ENTRIES: Final = 80
+"""Entries that are shown to a model, so that it replaces what is there instead of adding to it."""
 LOOKED_AT: Final = 50
 """The latest waiting messages of each that are looked at for an explicit request."""
 
@@ -75,6 +78,10 @@ class Stretch:
     profile: Seen
     memory: Seen
     note: Seen
+    injected: tuple[str, ...] = ()
+    """What had been put before the agent in these turns."""
+    entries: tuple[Entry, ...] = ()
+    """The newest entries as they were, oldest first."""
 
 
 def load_job(delivery: Delivery) -> Job | None:
@@ -219,6 +226,8 @@ def read_window(job: Job, conversation: Conversation) -> Stretch | None:
             profile=_seen(job.target, PROFILE),
             memory=_seen(job.target, MEMORY),
             note=_seen(job.target, daily_note(day)),
+            injected=tuple(injected),
+            entries=tuple(current_entries(job.target, now=timezone.now())[:SHOWN_ENTRIES])[::-1],
         )
 
 

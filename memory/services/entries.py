@@ -21,6 +21,7 @@ from memory.models import Entry, EntryRevision
 from memory.queries import current_entries
 from memory.services.entry_facts import follow_entry, unfollow_entry
 from memory.services.indexing import forget_entry, index_entry
+from memory.tools.entries import Put
 from workspaces.errors import Conflict, TooLarge
 from workspaces.logic.redact import redact
 from workspaces.services.audit import record_audit
@@ -124,6 +125,21 @@ def delete_entry(
         raise entry_not_found(f"{kind}/{key[:80]}")
     _check_base(entry, base, now=now)
     return _delete(bucket, entry, author=author, now=now)
+
+
+class ToolStore:
+    """How the agent's tools write entries: `memory.tools.entries.EntryStore`."""
+
+    def put(
+        self, bucket: BucketRef, kind: str, key: str, content: str, *, author: Author, now: datetime
+    ) -> Put:
+        """Makes or replaces one."""
+        kept = put_entry(bucket, Draft(kind, key, content, source="agent"), author=author, now=now)
+        return Put(kept.is_new, kept.is_changed, kept.notes)
+
+    def delete(self, bucket: BucketRef, kind: str, key: str, *, author: Author, now: datetime) -> None:
+        """Takes one away."""
+        delete_entry(bucket, kind, key, author=author, now=now)
 
 
 def lock_entries(bucket: BucketRef, names: Iterable[tuple[str, str]]) -> None:

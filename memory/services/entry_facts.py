@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from facts.logic.normal import fingerprint
 from facts.models import Fact
 from facts.services.learn import learn
+from facts.services.locks import lock_facts
 from facts.services.retire import retire_facts
 from facts.types import Claim, Source, SourceKind
 from memory.models import Entry
@@ -34,10 +36,12 @@ def follow_entry(
     prompt: str,
 ) -> None:
     """The fact of an entry becomes what the entry says. Decided by rules: no model is asked in a transaction."""
+    lock_facts(bucket)
     sources = _sources(entry, quotes, author=author, now=now, said_at=said_at, prompt=prompt)
     statement = statement_of(entry)
-    stale = [one for one in _facts(bucket, entry) if not sources or one.statement != statement]
-    if stale:
+    is_elsewhere = _is_known_otherwise(bucket, entry, statement)
+    stale = _facts(bucket, entry)
+    if stale and (not sources or is_elsewhere):
         _retire(bucket, stale, author=author, now=now, reason="The entry says something else now.")
     if not sources:
         return
@@ -65,6 +69,13 @@ def statement_of(entry: Entry) -> str:
     text = " ".join(entry.content.split())
     is_telling = len(text.split()) >= 3 or (not text.isascii() and len(text) >= 5)
     return text if is_telling else f"{entry.key.replace('_', ' ')}: {text}"
+
+
+def _is_known_otherwise(bucket: BucketRef, entry: Entry, statement: str) -> bool:
+    """Whether a fact of another origin says that already: then the entry adds to it, and has none of its own."""
+    rows = Fact.objects.of(bucket).filter(fingerprint=fingerprint(statement), retired_at=None)
+    rows = rows.filter(tier=Fact.Tier.LONG, verbatim=False).exclude(derived_from=_name(entry))
+    return bool(rows.exists())
 
 
 def _name(entry: Entry) -> str:

@@ -8,6 +8,7 @@ bucket is the lock; the cooldown is a row; a turn that is held back keeps its pl
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -21,6 +22,7 @@ from memory.logic.gate import Reason
 from memory.models import Conversation, ExtractionState
 from memory.prompts.extract import Extract, ExtractAnswer, ExtractGiven
 from memory.services.backlog import Job, Judged, Stretch, judge, load_job, read_window
+from memory.services.learning import MOST_QUARANTINED, Proposal, Stored, propose, store
 from memory.services.turns import EXTRACT
 from workspaces import outbox
 from workspaces.access import open_for_job
@@ -51,6 +53,10 @@ class _Tally:
     echoes: int = 0
     windows: int = 0
     messages: int = 0
+    entries: int = 0
+    facts: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    quarantined: list[dict[str, str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, run: Run) -> _Tally:
@@ -63,7 +69,19 @@ class _Tally:
             echoes=done.get("echoesStripped", 0),
             windows=done.get("windows", 0),
             messages=done.get("messages", 0),
+            entries=run.written.get("entries", 0),
+            facts=run.written.get("facts", 0),
+            refused=Counter(done.get("refused", {})),
+            quarantined=list(done.get("quarantined", [])),
         )
+
+    def learned(self, proposal: Proposal, stored: Stored) -> None:
+        """Adds what a window's answer proposed and what became of it."""
+        self.entries += stored.entries
+        self.facts += stored.facts
+        self.refused += proposal.refused + stored.refused
+        self.echoes += sum(count for why, count in proposal.refused.items() if why.endswith(".echo"))
+        self.quarantined = [*self.quarantined, *proposal.quarantined][:MOST_QUARANTINED]
 
 
 def handle_extraction(delivery: Delivery) -> None:
@@ -126,7 +144,10 @@ def _work_through(
                 if time.monotonic() - began > SITTING_S:
                     return None
                 answered = _think(job, window)
-                _apply(job, delivery, run, window, answered, tally)
+                proposal = (
+                    Proposal() if answered is None else propose(job, window, answered, now=timezone.now())
+                )
+                _apply(job, delivery, run, window, answered, proposal, tally)
         if delivery.payload.get("conversation"):
             return []
         judged = judge(job, delivery, now=timezone.now())
@@ -172,6 +193,7 @@ def _think(job: Job, window: Stretch) -> Answered[ExtractAnswer] | None:
         today=window.day,
         profile_cap=job.settings.count(_M + "profile-max-chars"),
         memory_cap=job.settings.count(_M + "memory-md-max-chars"),
+        entries="\n".join(f"{one.type}/{one.key}: {' '.join(one.content.split())}" for one in window.entries),
     )
     return ask(
         job.own,
@@ -197,6 +219,7 @@ def _apply(  # noqa: PLR0917 - the window's parts, each once
     run: Run,
     window: Stretch,
     answered: Answered[ExtractAnswer] | None,
+    proposal: Proposal,
     tally: _Tally,
 ) -> None:
     """Writes one window and moves the watermark past it, both or neither."""
@@ -212,6 +235,10 @@ def _apply(  # noqa: PLR0917 - the window's parts, each once
         for one in written:
             tally.files[one.name] = None
             tally.notes.extend(one.notes)
+        if answered is not None:
+            author = _author(run, answered.value)
+            stored = store(job, run, window, proposal, author=author, now=timezone.now())
+            tally.learned(proposal, stored)
         tally.windows += 1
         tally.messages += len(window.messages)
         tally.echoes += window.transcript.echoes
@@ -228,7 +255,7 @@ def _apply(  # noqa: PLR0917 - the window's parts, each once
 def _write(job: Job, run: Run, window: Stretch, answer: ExtractAnswer) -> list[Written]:
     if not answer.should_update:
         return []
-    author = Author(AuthorKind.MACHINE, ACTOR, reason=answer.reason[:300], run_id=run.pk)
+    author = _author(run, answer)
     note = daily_note(window.day)
     wanted = ((note, answer.daily_entry), (MEMORY, answer.memory_update), (PROFILE, answer.profile_update))
     # All at once and in the one order, so that nobody who writes several files waits for us in turn.
@@ -251,6 +278,10 @@ def _write(job: Job, run: Run, window: Stretch, answer: ExtractAnswer) -> list[W
     for one in changed:
         _note_change(run, one, window)
     return changed
+
+
+def _author(run: Run, answer: ExtractAnswer) -> Author:
+    return Author(AuthorKind.MACHINE, ACTOR, reason=answer.reason[:300], run_id=run.pk)
 
 
 def _note_change(run: Run, written: Written, window: Stretch) -> None:
@@ -320,12 +351,14 @@ def _begin(job: Job, delivery: Delivery, run: Run | None, going: Sequence[Judged
 
 
 def _store_tally(run: Run, tally: _Tally) -> None:
-    run.written = {"files": list(tally.files), "entries": 0, "facts": 0}
+    run.written = {"files": list(tally.files), "entries": tally.entries, "facts": tally.facts}
     run.result = {
         "windows": tally.windows,
         "messages": tally.messages,
         "echoesStripped": tally.echoes,
         "notes": tally.notes,
+        "refused": dict(tally.refused),
+        "quarantined": tally.quarantined,
     }
     run.detail = " ".join(dict.fromkeys(reason for reason in tally.reasons if reason))[:2000]
     run.save()
@@ -337,7 +370,7 @@ def _finish(job: Job, delivery: Delivery, run: Run, tally: _Tally, *, comes_agai
     cooled = now + timedelta(minutes=job.settings.count(_M + "cooldown-minutes"))
     closing = delivery.deferring(job.reach, until=cooled) if comes_again else delivery.finishing(job.reach)
     with closing:
-        is_stored = bool(tally.files)
+        is_stored = bool(tally.files or tally.entries or tally.facts)
         run.status = (RunStatus.STORED if is_stored else RunStatus.NOTHING).value
         run.reason = "stored" if is_stored else "nothing_worth_keeping"
         if not tally.windows:

@@ -47,7 +47,7 @@ MAX_MESSAGE_CHARS: Final = 2000
 """Characters of a message that is found: as many as extraction reads of it."""
 _PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "all": (),
-    "memory": (MEMORY, "memory/", "archive/"),
+    "memory": (MEMORY, "memory/", "archive/", "structured/"),
     "profile": (PROFILE,),
     "persona": (AGENTS, SOUL),
 }

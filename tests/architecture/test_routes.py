@@ -45,6 +45,9 @@ ROUTES: Mapping[tuple[str, str], tuple[Role, Grant]] = {
     ("GET", "/agents/{agentId}"): READ,
     ("PATCH", "/agents/{agentId}"): MANAGE_AGENTS,
     ("DELETE", "/agents/{agentId}"): MANAGE_AGENTS,
+    ("GET", "/agents/{agentId}/schedules"): ADMINISTER,
+    ("GET", "/agents/{agentId}/schedules/{job}"): ADMINISTER,
+    ("PATCH", "/agents/{agentId}/schedules/{job}"): ADMINISTER,
     ("GET", FILES): READ,
     ("GET", FILES + "/{name}"): READ,
     ("PUT", FILES + "/{name}"): WRITE,
@@ -73,6 +76,7 @@ ROUTES: Mapping[tuple[str, str], tuple[Role, Grant]] = {
     ("DELETE", "/memory/{agentId}/conversations/{conversationId}"): WRITE,
     ("GET", "/memory/{agentId}/runs"): READ,
     ("GET", "/memory/{agentId}/runs/{runId}"): READ,
+    ("POST", "/memory/{agentId}/structured-consolidation"): (Role.MEMBER, Grant.JOBS),
     ("POST", "/memory/{agentId}/summarize/{conversationId}"): (Role.MEMBER, Grant.JOBS),
     ("POST", "/memory/{agentId}/turns"): WRITE,
     ("GET", "/owners"): ADMINISTER,
@@ -99,6 +103,7 @@ OPEN = {"/", "/admin/", "/api/schema/", "/api/docs/", "/health/live", "/health/r
 BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/agents"): {"name": "Second"},
     ("PATCH", "/agents/{agentId}"): {"description": "Answers."},
+    ("PATCH", "/agents/{agentId}/schedules/{job}"): {"timezone": "Europe/Berlin"},
     ("PUT", FILES + "/{name}"): {"content": "# Mine\n"},
     ("POST", FILES + "/{name}/restore"): {"revision": 1},
     ("POST", "/agents/{agentId}/workspace/memory/search"): {"query": "mine"},
@@ -114,6 +119,7 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("PATCH", "/members/{userId}"): {"role": "viewer"},
     ("POST", "/memory/{agentId}/context"): {"query": "tea"},
     ("POST", "/memory/{agentId}/search"): {"query": "tea"},
+    ("POST", "/memory/{agentId}/structured-consolidation"): {},
     ("POST", "/memory/{agentId}/summarize/{conversationId}"): {},
     ("POST", "/memory/{agentId}/turns"): {
         "conversationId": "c2",
@@ -128,6 +134,7 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
 """A body that would be accepted; a body's `{agentId}` is filled in as in a path."""
 QUERIES = {
     ("GET", "/agents/{agentId}/workspace/memory/search"): "?query=mine",
+    ("POST", "/memory/{agentId}/structured-consolidation"): "?wait=0",
     ("POST", "/memory/{agentId}/summarize/{conversationId}"): "?wait=0",
     ("DELETE", "/settings/{key}"): "?agentId={agentId}",
 }
@@ -245,6 +252,7 @@ def _arguments(world: World) -> dict[str, object]:
         "agentId": world.agent_id,
         "name": "PROFILE.md",
         "number": 1,
+        "job": "structured-consolidation",
         "conversationId": "c1",
         "runId": run.pk,
         "ownerId": owner.pk,

@@ -38,10 +38,12 @@ def test_a_read_that_does_not_say_whose_is_refused(model):
 UNSCOPED = {
     "facts/queries.py": "the evidence of facts that were found within the reach",
     "facts/services/expiry.py": "maintenance crosses tenants by its door",
+    "facts/services/contradictions.py": "inserts of the job's bucket, behind the fence",
     "memory/api/metrics.py": "numbers of turns over all tenants, by the door of metrics",
     "memory/queries.py": "messages of a conversation that was found in its bucket",
     "memory/services/extract.py": "rows of the job's bucket, behind the fence",
     "memory/services/reindex.py": "ids of all buckets, for the operator's command; never a text",
+    "memory/services/rounds.py": "the payload of the message that is being worked",
     "memory/services/summaries.py": "summaries of a conversation that was found in its bucket",
     "memory/services/turns.py": "rows of the conversation that was just made or found",
     "memory/services/upkeep.py": "maintenance crosses tenants by its door",
@@ -56,7 +58,9 @@ UNSCOPED = {
     "workspaces/services/maintenance.py": "retention crosses tenants by its door",
     "workspaces/services/overrides.py": "global overrides, by the operator's door",
     "workspaces/services/owners.py": "inserts that several may make at once",
+    "workspaces/services/schedules.py": "schedules of the workspace that is open, or all by the outbox's door",
     "workspaces/services/tenants.py": "workspaces themselves",
+    "workspaces/services/tick.py": "schedules of all tenants, by the outbox's door; never a text",
     "workspaces/management/commands/issue_token.py": "the operator's command",
 }
 """Where the unscoped manager is used, and why the rows cannot be another tenant's. The admin site is the operator's."""
@@ -81,14 +85,20 @@ def test_the_unscoped_manager_is_used_where_it_is_allowed():
 
 DOORS = {
     Door.AUTHENTICATE: {"workspaces/access.py", "workspaces/api/tenants.py"},
-    Door.OUTBOX: {"workspaces/outbox.py", "workspaces/access.py"},
+    Door.OUTBOX: {
+        "workspaces/outbox.py",
+        "workspaces/access.py",
+        "workspaces/services/schedules.py",
+        "workspaces/services/tick.py",
+    },
     Door.METRICS: {
         "workspaces/outbox.py",
         "workspaces/api/operations.py",
         "workspaces/api/activity.py",
-        "memory/api/metrics.py",
+        "facts/services/contradictions.py": "inserts of the job's bucket, behind the fence",
+    "memory/api/metrics.py",
     },
-    Door.MAINTENANCE: {"workspaces/services/maintenance.py", "memory/services/upkeep.py"},
+    Door.MAINTENANCE: {"facts/services/expiry.py", "workspaces/services/maintenance.py", "memory/services/upkeep.py"},
     Door.ERASURE: {"workspaces/services/agents.py"},
     Door.OPERATOR: {
         "memory/services/reindex.py",

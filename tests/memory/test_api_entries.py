@@ -60,7 +60,8 @@ def test_an_entry_is_made_read_changed_and_deleted_with_its_history(bob):
     assert bob.all() == []
     history = bob.client.get(f"{url}/history").json()["results"]
     assert [(row["op"], row["content"]) for row in history] == [
-        ("delete", ""), ("put", "Water."), ("put", "Tea."), ("put", "Prefers light roast."), ("put", "Prefers dark roast."),
+        ("delete", ""), ("put", "Water."), ("put", "Tea."), ("put", "Prefers light roast."),
+        ("put", "Prefers dark roast."),
     ]  # fmt: skip
     assert history[2]["reason"] == "changed"
     again = bob.put()

@@ -164,7 +164,7 @@ def test_what_people_wrote_is_only_in_the_material():
     system, user = Extract().system(asked), Extract().user(asked)
     assert "Mallory" not in system
     assert "evil" not in system
-    assert user.count("</material>") == user.count("<material ") == 5
+    assert user.count("</material>") == user.count("<material ") == 6
     assert "2024-05-08" in user
     assert "[#1 2024-05-08 09:30]" in user
     assert "4000" in system
@@ -231,7 +231,7 @@ def test_a_first_talk_makes_a_profile_and_a_memory():
         "- (2024-05-08) We decided to use Postgres.\n"
     )
     assert [entry.type for entry in answer.entries] == ["feedback"]
-    assert ("home", "Home: Berlin", [1]) in [
+    assert ("home", "Alice lives in Berlin.", [1]) in [
         (fact.key, fact.content, fact.message_ids) for fact in answer.facts
     ]
 

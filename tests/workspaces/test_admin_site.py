@@ -83,7 +83,6 @@ READ_ONLY = {
     "Receipt",
     "Revision",
     "Run",
-    "Schedule",
     "SettingOverride",
     "Tombstone",
     "Turn",

@@ -14,6 +14,7 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 from workspaces.admin.base import OperatorAdmin, ShownInline, actor_of, address_of, link_to_list
 from workspaces.admin.filters import ChosenFilter
 from workspaces.errors import BadInput
+from workspaces.logic.zones import check_zone
 from workspaces.models import GLOBAL_WORKSPACE_ID, Agent, Bucket, File, Member, Owner, Workspace
 from workspaces.services.audit import record_audit
 from workspaces.services.tenants import (
@@ -21,7 +22,6 @@ from workspaces.services.tenants import (
     change_owner,
     change_role,
     change_workspace,
-    check_zone,
     create_workspace,
     remove_member,
 )

@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.contrib.admin.options import ModelAdmin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from unfold.contrib.filters.admin import (
     ChoicesDropdownFilter,
     DropdownFilter,
@@ -27,6 +28,7 @@ from workspaces.admin.base import (
 from workspaces.admin.filters import BetweenFilter, ChosenFilter
 from workspaces.models import Change, Heartbeat, Lane, OutboxMessage, Run, Schedule
 from workspaces.services.audit import record_audit
+from workspaces.services.schedules import change_schedule
 
 
 class TopicFilter(DropdownFilter):  # type: ignore[misc] # unfold is not typed
@@ -184,7 +186,63 @@ class ChangeAdmin(BucketAdminMixin, LongAdmin):
 class ScheduleAdmin(OperatorAdmin):
     section = "Work"
     icon = "event_repeat"
-    list_display = ("job", "agent", "workspace", "cron", "timezone", "enabled", "next_due_at", "last_due_at")
-    list_filter = (("workspace", ChosenFilter), ("agent", ChosenFilter), "enabled")
+    may_change = True
+    list_display = (
+        "job",
+        "agent",
+        "workspace",
+        "goes_by",
+        "enabled",
+        "next_due_at",
+        "last_due_at",
+        "note",
+    )
+    list_filter = (
+        ("workspace", ChosenFilter),
+        ("agent", ChosenFilter),
+        ("job", FieldTextFilter),
+        "enabled",
+        ("note", admin.EmptyFieldListFilter),
+    )
     list_select_related = ("workspace", "agent")
     ordering = ("workspace", "agent", "job")
+    fields = (
+        "job",
+        "agent",
+        "workspace",
+        "cron",
+        "timezone",
+        "enabled",
+        "goes_by",
+        "note",
+        "next_due_at",
+        "last_due_at",
+        "cursor",
+    )
+    readonly_fields = (
+        "job",
+        "agent",
+        "workspace",
+        "goes_by",
+        "note",
+        "next_due_at",
+        "last_due_at",
+        "cursor",
+    )
+
+    @admin.display(description="Goes by")
+    def goes_by(self, obj: Schedule) -> str:
+        """The cron and the time zone in force; empty until the next tick has planned the row."""
+        return obj.planned_by or "–"
+
+    def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:  # noqa: ARG002, FBT001
+        names = {"cron": "cron", "timezone": "zone", "enabled": "enabled"}
+        change_schedule(
+            obj.workspace_id,
+            obj.agent_id,
+            obj.job,
+            now=timezone.now(),
+            actor=actor_of(request),
+            address=address_of(request),
+            **{names[field]: form.cleaned_data[field] for field in form.changed_data},
+        )

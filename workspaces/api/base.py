@@ -7,7 +7,7 @@ import json
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, Protocol, cast
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
@@ -111,6 +111,14 @@ class Paging(PageNumberPagination):
     max_page_size = 200
 
 
+class Sliceable(Protocol):
+    """A list that loads what is asked for."""
+
+    def count(self) -> int: ...
+
+    def __getitem__(self, part: slice) -> Any: ...
+
+
 class ReplayedError(Exception):
     """The request was answered before; carries that answer."""
 
@@ -206,7 +214,9 @@ class Endpoint(APIView):
         given = self.request.query_params.dict()
         return self.read(serializer, {k: v for k, v in given.items() if k not in {"page", "pageSize"}})
 
-    def page(self, rows: QuerySet[Any] | list[Any], serializer: type[BaseSerializer[Any]]) -> Response:
+    def page(
+        self, rows: QuerySet[Any] | list[Any] | Sliceable, serializer: type[BaseSerializer[Any]]
+    ) -> Response:
         """One page of a list."""
         pager = Paging()
         shown = pager.paginate_queryset(cast("QuerySet[Any]", rows), self.request, view=self)

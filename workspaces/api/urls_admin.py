@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces.api import activity, agents, people, plugins, settings, tenants, tokens
+from workspaces.api import activity, agents, people, plugins, schedules, settings, tenants, tokens
 
 urlpatterns = [
     path("workspaces", tenants.Workspaces.as_view(), name="workspaces"),
     path("agents", agents.Agents.as_view(), name="agents"),
     path("agents/<rowid:agent_id>", agents.OneAgent.as_view(), name="agent"),
+    path("agents/<rowid:agent_id>/schedules", schedules.Schedules.as_view(), name="schedules"),
+    path("agents/<rowid:agent_id>/schedules/<str:job>", schedules.OneSchedule.as_view(), name="schedule"),
     path("members", tenants.Members.as_view(), name="members"),
     path("members/<rowid:user_id>", tenants.OneMember.as_view(), name="member"),
     path("owners", people.Owners.as_view(), name="owners"),

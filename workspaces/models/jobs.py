@@ -53,6 +53,12 @@ class Run(BucketModel):
                 condition=Q(night__isnull=False),
                 name="run_once_a_night",
             ),
+            models.UniqueConstraint(
+                fields=["bucket", "kind"],
+                condition=Q(status__in=["queued", "running"])
+                & Q(kind__in=["structured-consolidation", "dream"]),
+                name="run_one_at_a_time",
+            ),
             models.CheckConstraint(
                 name="run_status",
                 condition=Q(status__in=["queued", "running", "stored", "nothing", "skipped", "failed"]),
@@ -108,7 +114,8 @@ class Schedule(TenantModel):
     """When a job of an agent is due. `cron` has five fields or six in the Quartz form, read in `timezone`.
 
     Both empty: the setting's cron and the workspace's zone hold. `cursor` is the job's own: where a fair rotation
-    over owners goes on.
+    over owners goes on. `planned_by` is the cron and the zone that `next_due_at` was computed by, empty where it
+    has to be computed anew; `note` says what was wrong with them and what holds instead.
     """
 
     agent = models.ForeignKey("workspaces.Agent", on_delete=models.CASCADE, related_name="schedules")
@@ -119,10 +126,15 @@ class Schedule(TenantModel):
     next_due_at = models.DateTimeField(null=True, blank=True, db_index=True)
     last_due_at = models.DateTimeField(null=True, blank=True)
     cursor = models.BigIntegerField(default=0)
+    planned_by = models.CharField(max_length=2100, blank=True, default="")
+    note = models.CharField(max_length=500, blank=True, default="")
 
     class Meta(TenantModel.Meta):
         constraints = [
             models.UniqueConstraint(fields=["agent", "job"], name="schedule_once"),
+        ]
+        indexes = [
+            models.Index(fields=["id"], name="schedule_unplanned", condition=Q(planned_by="")),
         ]
 
     def __str__(self) -> str:

@@ -16,6 +16,7 @@ from workspaces.models import Agent, Bucket
 from workspaces.queries import language_of
 from workspaces.services.audit import record_audit
 from workspaces.services.files import Author, place_born_file
+from workspaces.services.schedules import make_schedules
 from workspaces.tenancy import Door, door, tenant, workspace
 from workspaces.types import AuthorKind, BucketRef, Scope
 
@@ -59,6 +60,7 @@ def create_agent(
             bucket: Bucket = Bucket.objects.create(
                 workspace_id=workspace_id, agent=agent, scope=Scope.TEAM.value, created_at=now
             )
+            make_schedules(agent.pk)
             language = language_of(workspace_id)
             record_audit(
                 workspace_id, actor=actor, action="agent.created", target=f"agent:{agent.pk}", address=address

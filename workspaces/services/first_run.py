@@ -18,6 +18,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from workspaces.models import GLOBAL_WORKSPACE_ID, Workspace
 from workspaces.services.agents import create_agent
 from workspaces.services.audit import record_audit
+from workspaces.services.schedules import make_missing_schedules
 from workspaces.services.tenants import add_member, create_workspace
 from workspaces.services.tokens import issue_token
 from workspaces.tenancy import Door, door
@@ -26,8 +27,11 @@ from workspaces.types import Grant, Role
 FILE_NAME: Final = "first-run.json"
 _LOCK: Final = 0x6D617465_31737431
 """The key of the advisory lock under which a first run is made: arbitrary, and nobody else's."""
-_HOURLY: Final = {"workspaces: maintain": "workspaces.maintain"}
-"""System entries of the clock that run each hour: name → task."""
+_CLOCK: Final = (
+    ("workspaces: maintain", "workspaces.maintain", IntervalSchedule.HOURS),
+    ("workspaces: tick", "workspaces.tick", IntervalSchedule.MINUTES),
+)
+"""System entries of the clock: name, task, and of which period they run each one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ def set_up(data_dir: Path, *, url: str) -> FirstRun | None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         _register_clock_entries()
+        make_missing_schedules()
         if _is_set_up():
             return None
         with _kept(data_dir / FILE_NAME) as keep:
@@ -122,10 +127,10 @@ class _Keeper:
 
 
 def _register_clock_entries() -> None:
-    for name, task in _HOURLY.items():
+    for name, task, period in _CLOCK:
         if PeriodicTask.objects.filter(name=name).exists():
             continue
-        hourly, _ = IntervalSchedule.objects.get_or_create(every=1, period=IntervalSchedule.HOURS)
+        interval, _ = IntervalSchedule.objects.get_or_create(every=1, period=period)
         PeriodicTask.objects.create(
-            name=name, task=task, interval=hourly, description="A system entry; made again if deleted."
+            name=name, task=task, interval=interval, description="A system entry; made again if deleted."
         )

@@ -12,6 +12,7 @@ from workspaces.errors import BadInput, Forbidden, NotFound
 from workspaces.logic.registry import Value, setting_named
 from workspaces.models import GLOBAL_WORKSPACE_ID, Agent, SettingOverride
 from workspaces.services.audit import record_audit
+from workspaces.services.schedules import plan_anew
 
 MAX_TEXT: Final = 2000
 """Characters that the text of a setting may have."""
@@ -101,6 +102,12 @@ def _check_place(place: Place, by: Editor) -> None:
 
 
 def _record(place: Place, key: str, by: Editor, *, action: str, old: Value | None, new: Value | None) -> None:
+    if setting_named(key).kind == "cron":
+        plan_anew(
+            None if place.workspace_id == GLOBAL_WORKSPACE_ID else place.workspace_id,
+            cron_key=key,
+            agent_id=place.agent_id,
+        )
     record_audit(
         place.workspace_id,
         actor=by.actor,

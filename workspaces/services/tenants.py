@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from zoneinfo import ZoneInfo, available_timezones
-
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.text import slugify
 
 from workspaces.errors import BadInput, Conflict, NotFound, Unprocessable
+from workspaces.logic.zones import check_zone
 from workspaces.models import GLOBAL_WORKSPACE_ID, Member, Owner, Workspace
 from workspaces.services.audit import record_audit
+from workspaces.services.schedules import plan_anew
 from workspaces.types import Role
 
 
@@ -56,6 +56,8 @@ def change_workspace(
     for field, value in changed.items():
         setattr(found, field, value)
     found.save(update_fields=list(changed))
+    if zone is not None:
+        plan_anew(workspace_id)
     record_audit(
         workspace_id,
         actor=actor,
@@ -160,15 +162,6 @@ def remove_member(workspace_id: int, *, user_id: int, by: Role, actor: str, addr
     record_audit(
         workspace_id, actor=actor, action="member.removed", target=f"user:{user_id}", address=address
     )
-
-
-def check_zone(name: str) -> ZoneInfo:
-    """The time zone of that IANA name; raises `BadInput`."""
-    if name not in available_timezones():
-        raise BadInput(
-            "bad_timezone", f"{name!r} is no IANA time zone, such as Asia/Shanghai.", field="timezone"
-        )
-    return ZoneInfo(name)
 
 
 def _check_language(language: str) -> None:
