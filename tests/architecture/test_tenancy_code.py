@@ -95,10 +95,14 @@ DOORS = {
         "workspaces/outbox.py",
         "workspaces/api/operations.py",
         "workspaces/api/activity.py",
-        "facts/services/contradictions.py": "inserts of the job's bucket, behind the fence",
-    "memory/api/metrics.py",
+        "memory/api/metrics.py",
     },
-    Door.MAINTENANCE: {"facts/services/expiry.py", "workspaces/services/maintenance.py", "memory/services/upkeep.py"},
+    Door.MAINTENANCE: {
+        "facts/services/expiry.py",
+        "workspaces/services/maintenance.py",
+        "memory/services/entries.py",
+        "memory/services/upkeep.py",
+    },
     Door.ERASURE: {"workspaces/services/agents.py"},
     Door.OPERATOR: {
         "memory/services/reindex.py",
