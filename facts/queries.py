@@ -104,6 +104,8 @@ class FactList(Sequence[Fact]):
 
     def __getitem__(self, place: Any) -> Any:
         start, stop = place.start or 0, place.stop
+        if start >= stop:
+            return []
         if self._wanted.ids is not None:
             known = {
                 pk for bucket in self._reach.buckets for pk in self._rows(bucket).values_list("pk", flat=True)

@@ -36,6 +36,12 @@ class _Page(Page):  # type: ignore[type-arg]
     def has_next(self) -> bool:
         return self._has_more
 
+    def next_page_number(self) -> int:
+        return int(self.number) + 1
+
+    def previous_page_number(self) -> int:
+        return int(self.number) - 1
+
 
 class FactPaging(Paging):
     """As every list; `count` stops at `MOST_COUNTED`, `next` does not."""

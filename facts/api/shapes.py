@@ -79,13 +79,7 @@ class FactPatch(FactFields):
 
 
 class FactFeedbackBody(Where):
-    helpful = serializers.BooleanField(allow_null=True, help_text="null withdraws the vote.")
-
-    def validate_helpful(self, value: bool | None) -> bool | None:  # noqa: FBT001 - DRF calls it so
-        given = self.initial_data.get("helpful")
-        if given is not None and not isinstance(given, bool):
-            raise serializers.ValidationError("true, false or null.", code="invalid")
-        return value
+    helpful = FlagField(allow_null=True, help_text="null withdraws the vote.")
 
 
 class FeedbackBody(FactFeedbackBody):

@@ -7,11 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from facts.models import Fact
+from facts.services.feedback import reapply_votes
+from facts.services.indexing import fact_units
+from facts.services.locks import lock_facts
 from integrations.clients.embed.embedder import Embedder
-from memory.models import Conversation, Message
+from memory.models import Conversation, Entry, Message
 from memory.services.embedding import make_vectors, store_name
-from memory.services.indexing import file_units, message_units
-from recall.services.index import keep_threads, put_vectors, recount, refresh_thread
+from memory.services.indexing import entry_unit, file_units, message_units
+from recall.services.index import (
+    keep_sources,
+    keep_threads,
+    put_units,
+    put_vectors,
+    recount,
+    refresh_thread,
+)
 from recall.types import RecordKind
 from workspaces.access import open_for_job
 from workspaces.models import Agent, Bucket, File
@@ -52,6 +63,7 @@ def reindex_bucket(bucket_id: int) -> int:
             file = file or File.objects.of(bucket).filter(pk=pk).first()
             if file is not None:
                 refresh_thread(bucket.id, RecordKind.FILE, file.pk, file_units(file))
+    _reindex_learned(bucket)
     with tenant(bucket):
         # Of what is there now, not then: what was written meanwhile has its records.
         threads = {
@@ -60,9 +72,31 @@ def reindex_bucket(bucket_id: int) -> int:
         }
         for kind, known in threads.items():
             keep_threads(bucket.id, kind, list(known))
+        reapply_votes(bucket)
         count = recount(bucket.id)
     ask_for_vectors(bucket)
     return count
+
+
+def _reindex_learned(bucket: BucketRef) -> None:
+    """Facts and entries: what holds has its record, and nothing else has one."""
+    with tenant(bucket):
+        lock_facts(bucket)
+        known = list(
+            Fact.objects.of(bucket).filter(retired_at=None).order_by("pk").values_list("pk", flat=True)
+        )
+        keep_sources(bucket.id, RecordKind.FACT, known)
+    for start in range(0, len(known), MOST_MESSAGES):
+        with tenant(bucket):
+            lock_facts(bucket)
+            rows = Fact.objects.of(bucket).filter(
+                pk__in=known[start : start + MOST_MESSAGES], retired_at=None
+            )
+            put_units(bucket.id, fact_units(bucket, list(rows)))
+    with tenant(bucket):
+        entries = list(Entry.objects.of(bucket).filter(deleted_at=None, revision__gt=0).order_by("pk"))
+        keep_sources(bucket.id, RecordKind.ENTRY, [entry.pk for entry in entries])
+        put_units(bucket.id, [entry_unit(entry) for entry in entries])
 
 
 def _reindex_conversation(bucket: BucketRef, pk: int, *, called: str, agent: str) -> None:

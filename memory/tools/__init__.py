@@ -12,12 +12,13 @@ from pydantic_ai import Tool
 
 from memory.tools.base import AgentTool, ToolRun
 from memory.tools.entries import ENTRY_TOOLS
+from memory.tools.facts import FACT_TOOLS
 from memory.tools.files import FILE_TOOLS, MAX_READ_CHARS
 from memory.types import OutsideTool
 
 __all__ = ["AGENT_TOOLS", "MAX_READ_CHARS", "ToolRun", "agent_tools", "outside_tools"]
 
-AGENT_TOOLS: Final[tuple[AgentTool, ...]] = (*FILE_TOOLS, *ENTRY_TOOLS)
+AGENT_TOOLS: Final[tuple[AgentTool, ...]] = (*FILE_TOOLS, *ENTRY_TOOLS, *FACT_TOOLS)
 
 
 def agent_tools(run: ToolRun) -> list[Tool[Any]]:

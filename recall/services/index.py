@@ -124,6 +124,11 @@ def keep_threads(bucket_id: int, kind: RecordKind, threads: Sequence[int]) -> No
     Record.objects.filter(bucket_id=bucket_id, kind=kind.value).exclude(thread__in=threads).delete()
 
 
+def keep_sources(bucket_id: int, kind: RecordKind, sources: Sequence[int]) -> None:
+    """Removes a bucket's records of this kind that stand for no other source than these."""
+    Record.objects.filter(bucket_id=bucket_id, kind=kind.value).exclude(source_id__in=sources).delete()
+
+
 def recount(bucket_id: int) -> int:
     """Sets a bucket's counter, and who speaks in it, by what is there; gives the number of records."""
     rows = Record.objects.filter(bucket_id=bucket_id)

@@ -97,7 +97,12 @@ DOORS = {
         "workspaces/api/activity.py",
         "memory/api/metrics.py",
     },
-    Door.MAINTENANCE: {"workspaces/services/maintenance.py", "memory/services/upkeep.py"},
+    Door.MAINTENANCE: {
+        "facts/services/expiry.py",
+        "workspaces/services/maintenance.py",
+        "memory/services/entries.py",
+        "memory/services/upkeep.py",
+    },
     Door.ERASURE: {"workspaces/services/agents.py"},
     Door.OPERATOR: {
         "memory/services/reindex.py",
