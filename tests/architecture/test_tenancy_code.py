@@ -42,6 +42,8 @@ UNSCOPED = {
     "memory/services/reindex.py": "ids of all buckets, for the operator's command; never a text",
     "memory/services/summaries.py": "summaries of a conversation that was found in its bucket",
     "memory/services/turns.py": "rows of the conversation that was just made or found",
+    "memory/services/entries.py": "maintenance crosses tenants by its door; rows are made ready within one",
+    "workspaces/file_queries.py": "a view's bucket may be the global one, of another workspace",
     "memory/services/upkeep.py": "maintenance crosses tenants by its door",
     "workspaces/access.py": "who is calling, before the workspace is known; buckets of a job",
     "workspaces/admin_queries.py": "numbers over a workspace's buckets, by a door; never a text",
@@ -86,7 +88,11 @@ DOORS = {
         "workspaces/api/activity.py",
         "memory/api/metrics.py",
     },
-    Door.MAINTENANCE: {"workspaces/services/maintenance.py", "memory/services/upkeep.py"},
+    Door.MAINTENANCE: {
+        "workspaces/services/maintenance.py",
+        "memory/services/entries.py",
+        "memory/services/upkeep.py",
+    },
     Door.ERASURE: {"workspaces/services/agents.py"},
     Door.OPERATOR: {
         "memory/services/reindex.py",

@@ -580,7 +580,7 @@ _FACT = item("Nora likes skiing.", "I love skiing", predicate="likes", object="s
         "megabyte",
         "language",
         "string",
-    ],  # fmt: skip
+    ],
 )
 def test_each_kind_of_broken_answer_ends_stored_or_nothing_or_parked(acme, model, raw, ends):
     model.add(*(Say(raw) for _ in range(16)))
