@@ -120,6 +120,9 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/members"): {"username": "newcomer", "role": "viewer"},
     ("PATCH", "/members/{userId}"): {"role": "viewer"},
     ("POST", "/memory/{agentId}/context"): {"query": "tea"},
+    ("POST", "/memory/{agentId}/entries"): {"type": "user", "key": "tea", "content": "Likes green tea."},
+    ("PUT", "/memory/{agentId}/entries/{entryId}"): {"content": "Keeps two of them."},
+    ("PATCH", "/memory/{agentId}/entries/{entryId}"): {"content": "Keeps three of them."},
     ("POST", "/memory/{agentId}/search"): {"query": "tea"},
     ("POST", "/memory/{agentId}/summarize/{conversationId}"): {},
     ("POST", "/memory/{agentId}/turns"): {
@@ -138,7 +141,7 @@ QUERIES = {
     ("POST", "/memory/{agentId}/summarize/{conversationId}"): "?wait=0",
     ("DELETE", "/settings/{key}"): "?agentId={agentId}",
 }
-NOT_THEIRS = {"agentId", "ownerId", "runId", "tokenId", "userId"}
+NOT_THEIRS = {"agentId", "entryId", "ownerId", "runId", "tokenId", "userId"}
 """Arguments that name a row of the workspace, which does not exist for anybody outside it."""
 SECRETS = ("-acme", "Acme", "zephyr")
 """Words that only Alice's workspace holds."""
@@ -248,8 +251,14 @@ def _arguments(world: World) -> dict[str, object]:
             kind="extract",
             created_at=owner.created_at,
         )
+    entry = world.olivia.client().post(
+        f"{API}/memory/{world.agent_id}/entries",
+        {"type": "user", "key": "pet", "content": "Keeps a zephyr at home."},
+        format="json",
+    )
     return {
         "agentId": world.agent_id,
+        "entryId": entry.json()["id"],
         "name": "PROFILE.md",
         "number": 1,
         "conversationId": "c1",
