@@ -81,6 +81,13 @@ ROUTES: Mapping[tuple[str, str], tuple[Role, Grant]] = {
     ("POST", "/memory/{agentId}/facts/{factId}/feedback"): WRITE,
     ("GET", "/memory/{agentId}/facts/{factId}/history"): READ,
     ("POST", "/memory/{agentId}/feedback"): WRITE,
+    ("GET", "/memory/{agentId}/entries"): READ,
+    ("POST", "/memory/{agentId}/entries"): WRITE,
+    ("GET", "/memory/{agentId}/entries/{entryId}"): READ,
+    ("PUT", "/memory/{agentId}/entries/{entryId}"): WRITE,
+    ("PATCH", "/memory/{agentId}/entries/{entryId}"): WRITE,
+    ("DELETE", "/memory/{agentId}/entries/{entryId}"): WRITE,
+    ("GET", "/memory/{agentId}/entries/{entryId}/history"): READ,
     ("GET", "/memory/{agentId}/runs"): READ,
     ("GET", "/memory/{agentId}/runs/{runId}"): READ,
     ("POST", "/memory/{agentId}/structured-consolidation"): (Role.MEMBER, Grant.JOBS),
@@ -129,6 +136,9 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("PATCH", "/memory/{agentId}/facts/{factId}"): {"category": "habits"},
     ("POST", "/memory/{agentId}/facts/{factId}/feedback"): {"helpful": True},
     ("POST", "/memory/{agentId}/feedback"): {"recallId": "fact:{factId}", "helpful": True},
+    ("POST", "/memory/{agentId}/entries"): {"type": "user", "key": "tea", "content": "Likes green tea."},
+    ("PUT", "/memory/{agentId}/entries/{entryId}"): {"content": "Keeps two of them."},
+    ("PATCH", "/memory/{agentId}/entries/{entryId}"): {"content": "Keeps three of them."},
     ("POST", "/memory/{agentId}/search"): {"query": "tea"},
     ("POST", "/memory/{agentId}/structured-consolidation"): {},
     ("POST", "/memory/{agentId}/summarize/{conversationId}"): {},
@@ -149,7 +159,7 @@ QUERIES = {
     ("POST", "/memory/{agentId}/summarize/{conversationId}"): "?wait=0",
     ("DELETE", "/settings/{key}"): "?agentId={agentId}",
 }
-NOT_THEIRS = {"agentId", "ownerId", "runId", "tokenId", "userId"}
+NOT_THEIRS = {"agentId", "entryId", "ownerId", "runId", "tokenId", "userId"}
 """Arguments that name a row of the workspace, which does not exist for anybody outside it."""
 SECRETS = ("-acme", "Acme", "zephyr")
 """Words that only Alice's workspace holds."""
@@ -259,8 +269,14 @@ def _arguments(world: World) -> dict[str, object]:
             kind="extract",
             created_at=owner.created_at,
         )
+    entry = world.olivia.client().post(
+        f"{API}/memory/{world.agent_id}/entries",
+        {"type": "user", "key": "pet", "content": "Keeps a zephyr at home."},
+        format="json",
+    )
     return {
         "agentId": world.agent_id,
+        "entryId": entry.json()["id"],
         "name": "PROFILE.md",
         "number": 1,
         "job": "structured-consolidation",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from workspaces.errors import TooLarge
+from workspaces.errors import TooLarge, Unprocessable
 from workspaces.logic.ceiling import MARKER_LINE, Fitted, default_marker, fit
 from workspaces.logic.guard import Guarded, Held, held_sections
 from workspaces.logic.names import MAX_CONTENT_BYTES, MAX_NAME_CHARS, check_content
@@ -135,3 +135,17 @@ def _hash(text: str) -> str:
 
 def _unmarked(text: str) -> str:
     return "\n".join(line for line in text.split("\n") if not MARKER_LINE.fullmatch(line.strip()))
+
+
+def places_of(name: str, content: str, old: str, *, replace_all: bool) -> int:
+    """How often `old` stands in a file; raises `Unprocessable` for never, and for more than once where one is meant."""
+    places = content.count(old)
+    if not places:
+        raise Unprocessable("text_not_found", f"{name} does not hold that text.", field="oldText")
+    if places > 1 and not replace_all:
+        raise Unprocessable(
+            "text_not_unique",
+            f"{name} holds that text {places} times; add more of it, or set replaceAll.",
+            field="oldText",
+        )
+    return places

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import count
 from operator import or_
@@ -30,8 +30,11 @@ from workspaces.logic.redact import redact
 from workspaces.models import File, Revision
 from workspaces.queries import content_at
 from workspaces.services.audit import record_audit
-from workspaces.services.views import FileView, content_of_view, refuse_view, view_of
+from workspaces.services.views import refuse_view, view_of, viewed
+from workspaces.services.writing import Author, Written
 from workspaces.types import AuthorKind, BucketRef
+
+__all__ = ["Author", "Written"]
 
 # A file before what takes its overflow, then names as bytes: a write may lock the one while it holds the other.
 _IS_OVERFLOW: Final = When(name__startswith=holding.OVERFLOW_FOLDER, then=Value(1))
@@ -56,34 +59,6 @@ def on_file_written(tell: Told) -> None:
 def _tell(bucket: BucketRef, file: File, *, kept_lines: int = 0) -> None:
     for tell in _TOLD:
         tell(bucket, file, kept_lines=kept_lines)
-
-
-@dataclass(frozen=True, slots=True)
-class Author:
-    """Who writes, and why. `actor` as in the audit trail: `user:3`, `token:5`, `agent:7`, `job:extract`."""
-
-    kind: AuthorKind
-    actor: str
-    reason: str = ""
-    run_id: int | None = None
-    address: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What a write did. `cut` is what the ceiling left out, `notes` what the guards did, in words."""
-
-    file_id: int
-    name: str
-    revision: int
-    before: str
-    content: str
-    is_new: bool
-    is_changed: bool
-    warnings: tuple[str, ...] = ()
-    cut: str = ""
-    notes: tuple[str, ...] = field(default=())
-    base: int = 0
 
 
 def write_file(
@@ -121,7 +96,7 @@ def append_to_file(bucket: BucketRef, name: str, text: str, *, author: Author, t
     """
     name = clean_name(name)
     if (view := view_of(name)) is not None:
-        whole, revision = _viewed(view, bucket, name)
+        whole, revision = viewed(view, bucket, name)
         joined = holding.appended(whole, check_content(text).strip("\n"), title="")
         return view.write(bucket, name, check_content(whole + joined), author=author, base=revision)
     file, is_new = _locked(bucket, name)
@@ -158,14 +133,14 @@ def edit_file(
         raise BadInput("same_text", "oldText and newText are the same.", field="newText")
     name = clean_name(name)
     if (view := view_of(name)) is not None:
-        whole, revision = _viewed(view, bucket, name)
+        whole, revision = viewed(view, bucket, name)
         if not revision:
             raise NotFound("file_not_found", f"There is no file {name!r}.")
-        places = _places(name, whole, old, replace_all=replace_all)
+        places = holding.places_of(name, whole, old, replace_all=replace_all)
         made = check_content(whole.replace(old, new))
         return view.write(bucket, name, made, author=author, base=revision), places
     file = _existing(bucket, name)
-    places = _places(file.name, file.content, old, replace_all=replace_all)
+    places = holding.places_of(file.name, file.content, old, replace_all=replace_all)
     if author.kind is not AuthorKind.MACHINE:
         return write_file(bucket, file.name, file.content.replace(old, new), author=author, cap=cap), places
     content = check_content(file.content.replace(old, redact(new).text))
@@ -174,25 +149,6 @@ def edit_file(
         bucket, file, content, author=author, cap=cap, is_new=False, base=file.head, max_loss=1.0
     )
     return written, places
-
-
-def _places(name: str, content: str, old: str, *, replace_all: bool) -> int:
-    places = content.count(old)
-    if not places:
-        raise Unprocessable("text_not_found", f"{name} does not hold that text.", field="oldText")
-    if places > 1 and not replace_all:
-        raise Unprocessable(
-            "text_not_unique",
-            f"{name} holds that text {places} times; add more of it, or set replaceAll.",
-            field="oldText",
-        )
-    return places
-
-
-def _viewed(view: FileView, bucket: BucketRef, name: str) -> tuple[str, int]:
-    """What a view reads and its revision; empty and 0 while it holds nothing."""
-    found = content_of_view(view, bucket, name)
-    return (found.content, found.revision) if found else ("", 0)
 
 
 def merge_into_file(
@@ -209,7 +165,7 @@ def merge_into_file(
     """Writes by one of the strategies of `write_memory` (see `workspaces.logic.strategies`)."""
     name = clean_name(name)
     if (view := view_of(name)) is not None:
-        whole, revision = _viewed(view, bucket, name)
+        whole, revision = viewed(view, bucket, name)
         made = check_content(strategies.apply(strategy, whole, check_content(content), heading=heading))
         return view.write(bucket, name, made, author=author, base=revision if base is None else base)
     file, is_new = _locked(bucket, name)

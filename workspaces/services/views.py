@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from workspaces.errors import Unprocessable
+from workspaces.services.writing import Author, Written
 from workspaces.types import BucketRef, Reach
-
-if TYPE_CHECKING:
-    from workspaces.services.files import Author, Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +67,10 @@ def view_files(reach: Reach, *, name: str | None = None) -> list[ViewFile]:
     return sorted(found, key=lambda one: (one.name, one.bucket_id))
 
 
-def content_of_view(view: FileView, bucket: BucketRef, name: str) -> ViewFile | None:
-    """The view of one bucket; None while it holds nothing."""
-    return next(iter(view.files(Reach(bucket.workspace_id, (bucket.id,)), name=name)), None)
+def viewed(view: FileView, bucket: BucketRef, name: str) -> tuple[str, int]:
+    """What a view of one bucket reads, and its revision; empty and 0 while it holds nothing."""
+    found = next(iter(view.files(Reach(bucket.workspace_id, (bucket.id,)), name=name)), None)
+    return (found.content, found.revision) if found else ("", 0)
 
 
 def refuse_view(name: str) -> None:
