@@ -69,7 +69,10 @@ def queue_consolidation(
             run.save(force_insert=True)
     except IntegrityError:
         rows = Run.objects.of(bucket).filter(kind=KIND)
-        there: Run | None = rows.filter(status__in=_ACTIVE).first() or rows.filter(night=night).first()
+        there: Run | None = (
+            rows.filter(status__in=_ACTIVE).first()
+            or rows.filter(**({"night": night} if night else {})).order_by("-pk").first()
+        )
         if there is None:
             raise
         return there

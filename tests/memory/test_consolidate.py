@@ -408,10 +408,33 @@ def test_a_worker_that_is_killed_goes_on_later_and_changes_nothing_twice(acme, b
         assert Schedule.objects.of_workspace(acme.workspace.pk).get(job=KIND).cursor == bob.id
 
 
+def test_a_round_that_was_made_before_a_crash_takes_nobody_elses_turn(acme, monkeypatch):
+    owners(acme, 3)
+    override(acme, "structured-consolidation-max-owners-per-run", 1)
+    tick(now=EVENING)
+    tick(now=MORNING)
+    whole = consolidate.queue_round
+
+    def killed(*args, **options):
+        monkeypatch.setattr(consolidate, "queue_round", whole)
+        whole(*args, **options)
+        raise KilledError
+
+    monkeypatch.setattr(consolidate, "queue_round", killed)
+    with pytest.raises(KilledError):
+        drain()
+    drain(now=timezone.now() + outbox.LEASE * 2)
+    with door(Door.OPERATOR):
+        assert Run.unscoped.filter(kind=KIND).exclude(bucket_id=acme.team.id).count() == 1
+
+
 def test_twenty_who_ask_at_once_get_one_run(committed):
     acme = factories.acme()
     bob = acme.personal(acme.bob.owner_key)
     fill(bob)
+    with tenant(bob):
+        own = {"workspace_id": bob.workspace_id, "bucket_id": bob.id, "kind": KIND, "created_at": EVENING}
+        earlier = Run.objects.create(**own, status="nothing", finished_at=EVENING).pk
     start = threading.Barrier(20)
     got: list[int] = []
 
@@ -428,8 +451,9 @@ def test_twenty_who_ask_at_once_get_one_run(committed):
         one.join()
     assert len(got) == 20
     assert len(set(got)) == 1
+    assert earlier not in got
     drain()
-    assert [run.status for run in runs(bob)] == ["stored"]
+    assert [run.status for run in runs(bob)] == ["nothing", "stored"]
 
 
 # --- asking -------------------------------------------------------------------------------------------------

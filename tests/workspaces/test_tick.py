@@ -109,6 +109,7 @@ def test_a_clock_that_steps_back_queues_nothing_twice(home):
     tick(now=MORNING - timedelta(hours=3))
     tick(now=MORNING)
     assert nights() == ["2026-03-03"]
+    assert queued()[0].generation == 1
 
 
 def test_a_run_every_half_hour_waits_for_none_of_its_own(home):
