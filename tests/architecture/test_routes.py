@@ -259,7 +259,11 @@ def _arguments(world: World) -> dict[str, object]:
             kind="extract",
             created_at=owner.created_at,
         )
+    stated = world.vera.client().post(
+        f"{API}/memory/{world.agent_id}/facts", {"statement": "Vera reads maps."}, format="json"
+    )
     return {
+        "factId": stated.json()["id"],
         "agentId": world.agent_id,
         "name": "PROFILE.md",
         "number": 1,
