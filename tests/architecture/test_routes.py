@@ -259,8 +259,8 @@ def _arguments(world: World) -> dict[str, object]:
             kind="extract",
             created_at=owner.created_at,
         )
-    stated = world.vera.client().post(
-        f"{API}/memory/{world.agent_id}/facts", {"statement": "Vera reads maps."}, format="json"
+    stated = world.olivia.client().post(
+        f"{API}/memory/{world.agent_id}/facts", {"statement": "Olivia reads maps."}, format="json"
     )
     return {
         "factId": stated.json()["id"],
