@@ -278,8 +278,11 @@ def _arguments(world: World) -> dict[str, object]:
         f"{API}/memory/{world.agent_id}/entries",
         {"type": "user", "key": "pet", "content": "Keeps a zephyr at home."},
         format="json",
+    stated = world.olivia.client().post(
+        f"{API}/memory/{world.agent_id}/facts", {"statement": "Olivia reads maps."}, format="json"
     )
     return {
+        "factId": stated.json()["id"],
         "agentId": world.agent_id,
         "entryId": entry.json()["id"],
         "name": "PROFILE.md",

@@ -36,6 +36,8 @@ def test_a_read_that_does_not_say_whose_is_refused(model):
 
 
 UNSCOPED = {
+    "memory/services/entries.py": "maintenance crosses tenants by its door",
+    "workspaces/file_queries.py": "revisions of a file that was found within the reach",
     "facts/queries.py": "the evidence of facts that were found within the reach",
     "facts/services/expiry.py": "maintenance crosses tenants by its door",
     "facts/services/contradictions.py": "inserts of the job's bucket, behind the fence",
