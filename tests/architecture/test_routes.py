@@ -13,9 +13,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils import timezone
 from rest_framework.test import APIClient
 from rest_framework.views import APIView
 
+from facts.models import Contradiction
+from facts.services.learn import learn
+from facts.types import Claim, Source, SourceKind
 from tests import factories
 from tests.architecture.tables import API, METHODS, addresses, routes
 from tests.factories import ALL_GRANTS, Person, World, client_of
@@ -29,7 +33,7 @@ from workspaces.services.plugins import Actor, save_plugin
 from workspaces.services.tenants import add_member
 from workspaces.services.tokens import issue_token
 from workspaces.tenancy import Door, door, tenant, workspace
-from workspaces.types import AuthorKind, Grant, Role
+from workspaces.types import AuthorKind, BucketRef, Grant, Role
 
 READ = (Role.VIEWER, Grant.READ)
 WRITE = (Role.VIEWER, Grant.WRITE)
@@ -157,14 +161,14 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("PUT", "/settings"): {"key": "mate.memory.cooldown-minutes", "value": 7, "agentId": "{agentId}"},
     ("POST", "/tokens"): {"name": "more", "grants": ["read"]},
 }
-"""A body that would be accepted; a body's `{agentId}` is filled in as in a path."""
+"""A body that would be accepted; a body's `{agentId}` and `{factId}` are filled in as in a path."""
 QUERIES = {
     ("GET", "/agents/{agentId}/workspace/memory/search"): "?query=mine",
     ("POST", "/memory/{agentId}/structured-consolidation"): "?wait=0",
     ("POST", "/memory/{agentId}/summarize/{conversationId}"): "?wait=0",
     ("DELETE", "/settings/{key}"): "?agentId={agentId}",
 }
-NOT_THEIRS = {"agentId", "entryId", "ownerId", "runId", "tokenId", "userId"}
+NOT_THEIRS = {"agentId", "contradictionId", "entryId", "factId", "ownerId", "runId", "tokenId", "userId"}
 """Arguments that name a row of the workspace, which does not exist for anybody outside it."""
 SECRETS = ("-acme", "Acme", "zephyr")
 """Words that only Alice's workspace holds."""
@@ -200,14 +204,16 @@ class Cast:
         address = API + route[1] + (query or QUERIES.get(route, ""))
         for name, value in self.arguments.items():
             address = address.replace("{" + name + "}", str(value))
-        body = {
-            name: self.arguments["agentId"] if value == "{agentId}" else value
-            for name, value in BODIES.get(route, {}).items()
-        }
+        body = {name: self._filled(value) for name, value in BODIES.get(route, {}).items()}
         verb = method or route[0]
         if verb in {"GET", "HEAD", "OPTIONS"}:
             return getattr(client, verb.lower())(address)
         return getattr(client, verb.lower())(address, body if route in BODIES else None)
+
+    def _filled(self, value: object) -> object:
+        if value == "{agentId}":
+            return self.arguments["agentId"]
+        return value.replace("{factId}", str(self.arguments["factId"])) if isinstance(value, str) else value
 
 
 @pytest.fixture(scope="module")
@@ -260,6 +266,26 @@ def _speak(world: World, person: Person) -> None:
         )
 
 
+def _torn(bucket: BucketRef) -> int:
+    """A contradiction of two facts of that bucket."""
+    now = timezone.now()
+    claims = [
+        Claim(text, (Source(SourceKind.API, f"api:{text}", now),))
+        for text in ("Sings bass.", "Never sings bass.")
+    ]
+    facts = [one.fact_id for one in learn(bucket, claims, actor="test", now=now)]
+    with tenant(bucket):
+        row = Contradiction.objects.create(
+            workspace_id=bucket.workspace_id,
+            bucket_id=bucket.id,
+            a_id=facts[0],
+            b_id=facts[1],
+            judged_by="rules",
+            found_at=now,
+        )
+    return int(row.pk)
+
+
 def _arguments(world: World) -> dict[str, object]:
     spare = User.objects.create_user("spare-acme")
     with door(Door.OPERATOR):
@@ -278,10 +304,13 @@ def _arguments(world: World) -> dict[str, object]:
         f"{API}/memory/{world.agent_id}/entries",
         {"type": "user", "key": "pet", "content": "Keeps a zephyr at home."},
         format="json",
+    )
     stated = world.olivia.client().post(
         f"{API}/memory/{world.agent_id}/facts", {"statement": "Olivia reads maps."}, format="json"
     )
+    torn = _torn(world.personal(world.olivia.owner_key))
     return {
+        "contradictionId": torn,
         "factId": stated.json()["id"],
         "agentId": world.agent_id,
         "entryId": entry.json()["id"],
@@ -427,7 +456,10 @@ def test_a_member_may_what_their_role_allows(cast: Cast, route: tuple[str, str],
 def test_what_the_workspace_owner_sends_is_done(cast: Cast, route: tuple[str, str]):
     """Otherwise a 400 or 404 before the check would hide a route that lets everybody in."""
     response = cast.call(cast.by_session(cast.acme.olivia), route)
-    refused = {("DELETE", "/agents/{agentId}"): 400}  # it wants the agent's name
+    refused = {
+        ("DELETE", "/agents/{agentId}"): 400,  # it wants the agent's name
+        ("POST", "/memory/{agentId}/contradictions/{contradictionId}/undo"): 409,  # nothing is decided
+    }
     assert response.status_code == refused.get(route, response.status_code)
     assert route in refused or response.status_code in {200, 201, 202, 204}, shown(response)
 
