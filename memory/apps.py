@@ -13,9 +13,9 @@ class MemoryConfig(AppConfig):
 
     def ready(self) -> None:
         """Joins the outbox, the upkeep, the schedules, the metrics and what is told of files; loads the plugins."""
-        from facts.services.feedback import join_base_trust  # noqa: PLC0415
+        from facts.services.feedback import join_base_trust  # noqa: PLC0415 - models are not loaded before
         from facts.services.searching import join_embedder  # noqa: PLC0415
-        from memory.api.metrics import turn_metrics  # noqa: PLC0415 - models are not loaded before
+        from memory.api.metrics import turn_metrics  # noqa: PLC0415
         from memory.handlers import register_topics  # noqa: PLC0415
         from memory.models import RecallHit  # noqa: PLC0415
         from memory.providers.registry import load_plugins  # noqa: PLC0415

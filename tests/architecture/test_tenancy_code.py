@@ -48,8 +48,6 @@ UNSCOPED = {
     "memory/services/rounds.py": "the payload of the message that is being worked",
     "memory/services/summaries.py": "summaries of a conversation that was found in its bucket",
     "memory/services/turns.py": "rows of the conversation that was just made or found",
-    "memory/services/entries.py": "maintenance crosses tenants by its door; rows are made ready within one",
-    "workspaces/file_queries.py": "a view's bucket may be the global one, of another workspace",
     "memory/services/upkeep.py": "maintenance crosses tenants by its door",
     "workspaces/access.py": "who is calling, before the workspace is known; buckets of a job",
     "workspaces/admin_queries.py": "numbers over a workspace's buckets, by a door; never a text",

@@ -20,6 +20,7 @@ from facts.services.retire import restore_facts, retire_facts
 from facts.services.tombstones import keyed_fingerprint
 from facts.types import Claim, Outcome, Source, SourceKind
 from recall.models import Record
+from tests import factories
 from tests.factories import World
 from workspaces.errors import BadInput, Conflict
 from workspaces.tenancy import tenant
@@ -273,9 +274,10 @@ _FORMS = ("{}.", "{}", " {}!", "{} .")
 
 
 @pytest.mark.slow
-@pytest.mark.django_db(transaction=True)
-def test_twenty_workers_that_learn_the_same_at_once_make_one_row_each(acme):
+@pytest.mark.usefixtures("committed")
+def test_twenty_workers_that_learn_the_same_at_once_make_one_row_each():
     """In four processes of five threads, each with a connection of its own."""
+    acme = factories.acme()
     bucket = acme.personal(acme.bob.owner_key)
     things = [f"Bob once repaired the engine of the {name} ferry" for name in _ships(50)]
     racers = []
