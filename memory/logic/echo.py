@@ -118,6 +118,10 @@ def _blocks(text: str) -> list[tuple[int, int]]:
     return apart
 
 
+# An answer may say from which day a line is; that makes it none of its own.
+_WHEN = re.compile(r"^\s*[-*]?\s*[(\[]\d{4}-\d{2}-\d{2}[^)\]\n]{0,40}[)\]]")
+
+
 def strip_echoes(text: str, injected: Sequence[str]) -> Stripped:
     """`text` without the sentences that only repeat one of the `injected` lines."""
     lines = list({pairs for pairs in map(word_pairs, islice(_lines(injected), MAX_INJECTED)) if pairs})
@@ -131,7 +135,7 @@ def strip_echoes(text: str, injected: Sequence[str]) -> Stripped:
     removed = 0
     judged: dict[frozenset[str], bool] = {}
     for sentence in _SENTENCE.findall(text):
-        pairs = word_pairs(sentence)
+        pairs = word_pairs(_WHEN.sub("", sentence))
         if pairs not in judged:
             judged[pairs] = _is_echo(pairs, holders)
         if judged[pairs]:

@@ -219,7 +219,7 @@ def _by_rules(begun: Begun, context: ContextWindow) -> ChatAnswer:
     given = ReplyGiven(
         system=context.system_prompt,
         recalled=tuple(
-            f"({item.at}) {item.text}" if item.at else item.text for item in context.recalled.items
+            f"({item.at[:10]}) {item.text}" if item.at else item.text for item in context.recalled.items
         ),
         history=tuple(Said(one.role, one.text) for one in context.history),
         message=begun.question.content,

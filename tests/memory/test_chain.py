@@ -126,7 +126,13 @@ def test_a_plugins_items_stand_in_the_block_under_its_name(acme):
     assert outcome(answer) == ("answered", "")
     assert [one["id"] for one in answer["items"]] == ["sample:1"]
     assert "Sample knows of When is tea?" in answer["recalled"]
-    assert [one["name"] for one in answer["providers"]] == ["builtin", "session", "sample"]
+    assert [one["name"] for one in answer["providers"]] == [
+        "builtin",
+        "structured",
+        "session",
+        "fact",
+        "sample",
+    ]
 
 
 def test_one_that_sleeps_costs_its_deadline_and_the_turn_says_so(acme, hold):
@@ -481,7 +487,12 @@ def test_another_workspaces_plugin_is_never_asked(acme, umbra):
     Sample.on_prefetch = prefetch
     plug(umbra, apiKey=SECRET)
     answer = ask(acme)
-    assert [one["name"] for one in answer["providers"]] == ["builtin", "session"]
+    assert [one["name"] for one in answer["providers"]] == [
+        "builtin",
+        "structured",
+        "session",
+        "fact",
+    ]
     assert asked_by == []
     plug(acme, apiKey="sk-of-acme")
     assert SECRET not in str(ask(acme))

@@ -88,6 +88,11 @@ def test_the_schemas_show_a_model_the_names_it_must_send(world: World):
         ),
         "search_workspace_memory": (["agentId", "query", "scope", "limit"], ["query"]),
         "session_search": (["agentId", "mode", "query", "limit", "since", "until"], []),
+        "remember": (["agentId", "content", "source"], ["content"]),
+        "remember_structured": (["agentId", "type", "key", "content"], ["type", "key", "content"]),
+        "recall_structured": (["agentId", "type", "keyword"], []),
+        "forget_structured": (["agentId", "type", "key"], ["type", "key"]),
+        "fact_query": (["agentId", "query", "category", "asOf", "includeHistory", "limit"], []),
     }
 
 
@@ -133,7 +138,8 @@ def test_another_agent_s_id_is_an_error_and_not_an_order(world: World, tool: str
     run = run_of(world)
     call: Call = next(one.function for one in agent_tools(run) if one.name == tool)
     sent = {
-        "filename": "X.md", "content": "x", "oldText": "a", "newText": "b", "query": "x", "filenamePrefix": ""
+        "filename": "X.md", "content": "x", "oldText": "a", "newText": "b", "query": "x", "filenamePrefix": "",
+        "type": "user", "key": "x", "text": "x"
     }  # fmt: skip
     known = next(one for one in AGENT_TOOLS if one.name == tool).arguments.model_json_schema()["properties"]
     arguments = {name: value for name, value in sent.items() if name in known}

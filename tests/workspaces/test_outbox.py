@@ -350,4 +350,4 @@ def test_ids_follow_commit_order_within_a_lane(committed, topic):
         order.append("first")
     other.join()
     assert order == ["first", "second"]
-    assert [one.payload["n"] for one in waiting()] == [1, 2]
+    assert [one.payload["n"] for one in waiting() if one.topic == "test.work"] == [1, 2]
